@@ -1,0 +1,82 @@
+"""The nearest equivalent of a lifecycle in two queues on SQLite, each with a commit flushed as often as AOF's.
+
+huey: enqueue (create), dequeue (claim), execute, which stores the result (complete). `fsync=True` is SQLite's
+`synchronous = FULL`. All processes share one queue, so one may run what another has put in.
+
+persist-queue: put (create), get (claim), ack (complete) of `SQLiteAckQueue`, which leaves `synchronous` at SQLite's
+default, FULL. It does not keep processes from getting the same item, so each has a table of its own in the one file.
+
+Both do less than AOF: no file that a person can read or change, no history, no lease that ends, no attempts, no
+dependencies, no check of who may complete what. An item is a row that is overwritten or deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
+from bench.rounds import Operation, Subject
+
+_BUSY = 60  # seconds to wait for SQLite's lock
+
+
+@contextmanager
+def _huey(folder: Path, _number: int) -> Iterator[Operation]:
+    from huey import SqliteHuey  # noqa: PLC0415 - only if it is there
+
+    queue = SqliteHuey("bench", filename=str(folder / "huey.db"), fsync=True, timeout=_BUSY)
+
+    @queue.task()  # type: ignore[untyped-decorator]
+    def work(title: str, brief: str) -> str:
+        return SUMMARY if title and brief else ""
+
+    def lifecycle() -> None:
+        work(TITLE, BRIEF)
+        task = queue.dequeue()
+        assert task is not None
+        assert queue.execute(task) == SUMMARY
+
+    try:
+        yield lifecycle
+    finally:
+        queue.storage.close()
+
+
+def _prepare_huey(folder: Path) -> None:
+    with _huey(folder, 0):
+        pass
+
+
+@contextmanager
+def _persist_queue(folder: Path, number: int) -> Iterator[Operation]:
+    from persistqueue import SQLiteAckQueue  # noqa: PLC0415 - only if it is there
+
+    queue = SQLiteAckQueue(str(folder), name=f"p{number}", timeout=_BUSY)
+
+    def lifecycle() -> None:
+        queue.put({"title": TITLE, "brief": BRIEF})
+        item = queue.get(block=False)
+        assert item is not None
+        assert queue.ack(item) is not None
+
+    try:
+        yield lifecycle
+    finally:
+        queue.close()
+
+
+def _prepare_persist_queue(folder: Path) -> None:
+    with _persist_queue(folder, 0):
+        pass
+
+
+HUEY = Subject("huey", COMMITS, _prepare_huey, _huey)
+PERSIST_QUEUE = Subject("persist-queue", COMMITS, _prepare_persist_queue, _persist_queue)
+
+
+def installed() -> list[Subject]:
+    """Those that can be measured here: `pip install 'aof[bench]'` brings both."""
+    return [subject for subject, module in ((HUEY, "huey"), (PERSIST_QUEUE, "persistqueue")) if find_spec(module)]

@@ -1,0 +1,130 @@
+"""From measurements to rows, with the requirement beside each. Must not measure anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench import fabric, others, raw
+from bench.rounds import Entry, Figure, Series, Subject
+from bench.sizes import SIZES, SMALL, Measured
+from bench.table import Need, Part, Row, seconds
+
+ONE, MANY = 1, 8
+_ONE_PROCESS = Need(0.35, aim=0.5)
+_MANY_PROCESSES = Need(0.33, aim=0.5)
+_AHEAD = Need(1.0)
+_GROWTH = Need(1.3, at_most=True)
+_REBUILD = Need(0.2, at_most=True)
+
+Measurements = Mapping[str, Series]
+
+
+def entries() -> list[Entry]:
+    """What runs in turns: each of ours next to the limit that it is held against."""
+    queues = others.installed()
+    return [
+        Entry(raw.SMALL_FILE, ONE),
+        Entry(raw.OUTSIDE, ONE),
+        Entry(fabric.LIFECYCLE, ONE),
+        *(Entry(queue, ONE) for queue in queues),
+        Entry(raw.INSIDE, MANY),
+        *(Entry(queue, MANY) for queue in queues),
+        Entry(fabric.LIFECYCLE, MANY),
+        Entry(raw.OUTSIDE, MANY),
+    ]
+
+
+def limits(found: Measurements) -> Part:
+    """The bare disk."""
+    files = _of(found, raw.SMALL_FILE, ONE).rates()
+    rows = [
+        Row("append and flush, 1 process", Figure.of(_of(found, raw.OUTSIDE, ONE).rates()), "/s"),
+        *(
+            Row(f"{MANY} processes, flushed {where} the lock", Figure.of(_of(found, subject, MANY).rates()), "/s")
+            for where, subject in (("inside", raw.INSIDE), ("outside", raw.OUTSIDE))
+        ),
+        _time("a small file made whole, not flushed", Figure.of([1 / rate for rate in files])),
+    ]
+    return Part("The disk: a line of 900 bytes appended to one file, and fdatasync", tuple(rows))
+
+
+def lifecycles(found: Measurements, log_bytes: float) -> Part:
+    """AOF beside the bare disk."""
+    rows: list[Row] = []
+    for processes, need in ((ONE, _ONE_PROCESS), (MANY, _MANY_PROCESSES)):
+        ours, limit = _of(found, fabric.LIFECYCLE, processes), _of(found, raw.OUTSIDE, processes)
+        name = _processes(processes)
+        rows += [
+            Row(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
+            Row(
+                f"commits, {name}",
+                Figure.of(ours.commits()),
+                "/s",
+                Figure.ratio(ours.commits(), limit.rates()),
+                f"the disk, {name}" + (", outside" if processes > 1 else ""),
+                need,
+            ),
+            Row(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
+            Row(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
+        ]
+    one, many = _of(found, fabric.LIFECYCLE, ONE), _of(found, fabric.LIFECYCLE, MANY)
+    rows.append(
+        Row(f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", _AHEAD)
+    )
+    rows.append(Row("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
+    return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
+
+
+def compared(found: Measurements) -> Part:
+    """AOF beside queues that do less."""
+    rows: list[Row] = []
+    for queue in others.installed():
+        for processes in (ONE, MANY):
+            theirs, ours = _of(found, queue, processes), _of(found, fabric.LIFECYCLE, processes)
+            need = _AHEAD if queue is others.HUEY and processes == MANY else None
+            name = _processes(processes)
+            rows += [
+                Row(f"{queue.name}, {name}", Figure.of(theirs.rates()), "/s"),
+                Row(
+                    f"AOF, {name}",
+                    Figure.of(ours.rates()),
+                    "/s",
+                    Figure.ratio(ours.rates(), theirs.rates()),
+                    queue.name,
+                    need,
+                ),
+            ]
+    return Part("Others: the nearest to a lifecycle, as durable, without files or history", tuple(rows))
+
+
+def size(found: Measured) -> Part:
+    """One size of directory."""
+    rows = [
+        _time("open", found.opened),
+        _time("first ready(limit=20), index built", Figure(*[found.first_ready] * 3)),
+        _time("ready(limit=20)", found.ready),
+        _time("list(limit=20)", found.listed),
+        _time("claim of whatever comes next", found.claimed_next),
+    ]
+    for name, growth in found.growth.items():
+        ratio = Figure(*[growth.ratio] * 3)
+        row = _time(f"{name}, durable", growth.large)
+        need = _GROWTH if name == "lifecycle" else None
+        rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {SMALL} tasks", need))
+    row = _time("rebuild of the index", found.rebuilt)
+    need = _REBUILD if found.tasks >= SIZES[0] else None  # below, it is nearly all in making an empty database
+    rows.append(Row(row.name, row.figure, row.unit, found.rebuilt_to_yaml, "PyYAML (C) alone, CPU", need))
+    return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
+
+
+def _of(found: Measurements, subject: Subject, processes: int) -> Series:
+    return found[Entry(subject, processes).label]
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+def _time(name: str, figure: Figure) -> Row:
+    shown, unit = seconds(figure)
+    return Row(name, shown, unit)

@@ -1,0 +1,39 @@
+"""AOF: a task fabric for teams of agents. `with aof.open() as fabric:` is where to begin.
+
+The names here are the whole public interface; everything is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aof.app.fabric import Fabric
+    from aof.bootstrap import init_data_dir as init
+    from aof.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
+    from aof.core import errors
+    from aof.core.errors import AofError
+    from aof.core.tasks.task import Task
+
+__version__ = "0.1.0"
+__all__ = ["AofError", "Fabric", "Task", "errors", "init", "open"]
+
+_PLACES: dict[str, tuple[str, str | None]] = {
+    "AofError": ("aof.core.errors", "AofError"),
+    "Fabric": ("aof.app.fabric", "Fabric"),
+    "Task": ("aof.core.tasks.task", "Task"),
+    "errors": ("aof.core.errors", None),
+    "init": ("aof.bootstrap", "init_data_dir"),
+    "open": ("aof.bootstrap", "open_fabric"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        module, attribute = _PLACES[name]
+    except KeyError:
+        raise AttributeError(f"module 'aof' has no attribute {name!r}") from None
+    loaded = import_module(module)
+    return loaded if attribute is None else getattr(loaded, attribute)

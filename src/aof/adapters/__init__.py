@@ -1,0 +1,1 @@
+"""Everything that touches the world around AOF: the command line, the clock."""

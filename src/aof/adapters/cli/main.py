@@ -1,0 +1,110 @@
+"""The `aof` command: words in, an answer and an exit code out. Loads only what the verb needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.parsing import Parsed, UsageError, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aof.adapters.cli.answer import Context
+    from aof.core.errors import AofError
+
+SCHEMA_VERSION = 1
+EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
+EXIT_BY_CODE = {"unreadable_task": 5}
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command line; the exit code says how it went."""
+    words = sys.argv[1:] if words is None else words
+    as_json = "--json" in words
+    try:
+        parsed = parse(words)
+        return _run(parsed)
+    except UsageError as error:
+        _complain(as_json=as_json, code="usage", message=error.message, hint=error.hint)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the reader has gone
+        return 0
+    except Exception as error:
+        code = _refused(error, as_json=as_json)
+        if code is None:
+            raise
+        return code
+
+
+def _run(parsed: Parsed) -> int:
+    if parsed.verb is None or parsed.options.get("help"):
+        from aof.adapters.cli.helping import help_text
+
+        sys.stdout.write(help_text(parsed.verb))
+        return 0 if parsed.verb is not None or parsed.options.get("help") or not parsed.options else 2
+    from aof.adapters.cli.answer import Context, deliver
+
+    module, function = parsed.verb.handler.split(":")
+    handler = _handler(module, function)
+    context = Context(parsed.options, _open)
+    try:
+        return deliver(context, handler(context, parsed.values))
+    finally:
+        context.close()
+
+
+def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], Any]:
+    from importlib import import_module
+
+    handler: Callable[[Context, dict[str, Any]], Any] = getattr(
+        import_module(f"aof.adapters.cli.verbs.{module}"), function
+    )
+    return handler
+
+
+def _open(name: str) -> Any:
+    """The console script is where a process puts its parts together; verbs get them from here."""
+    from aof import bootstrap
+
+    return getattr(bootstrap, name)
+
+
+def _refused(error: Exception, *, as_json: bool) -> int | None:
+    """The exit code of one of our errors; None for any other."""
+    from aof.core.errors import AofError
+
+    if not isinstance(error, AofError):
+        return None
+    _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error), details=error.details)
+    return EXIT_BY_CODE.get(error.code, EXIT_BY_KIND[error.kind])
+
+
+def _hint(error: AofError) -> str:
+    if error.call is None:
+        return error.hint
+    from aof.adapters.cli.spelling import spell
+
+    return f"{error.hint}: {spell(error.call)}" if error.hint else spell(error.call)
+
+
+def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dict[str, Any] | None = None) -> None:
+    if as_json:
+        import json
+
+        error: dict[str, Any] = {"code": code, "message": message, "hint": hint}
+        if details:
+            error["details"] = details
+        sys.stdout.write(json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False) + "\n")
+        return
+    sys.stderr.write(f"aof: {message}\n")
+    if hint:
+        sys.stderr.write(f"  → {hint}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

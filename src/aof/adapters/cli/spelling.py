@@ -1,0 +1,37 @@
+"""Spells a call as the command line writes it, for hints that can be followed to the letter."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from aof.adapters.cli.grammar import FLAG
+from aof.adapters.cli.vocabulary import VERBS
+from aof.core.errors import Call
+
+_WORDS = {"dep_add": "dep add", "dep_remove": "dep rm"}
+
+
+def spell(call: Call) -> str:
+    """The command that makes this call."""
+    words = _WORDS.get(call.operation, call.operation)
+    verb = next(verb for verb in VERBS if verb.name == words.split()[0])
+    places = {argument.target for argument in verb.arguments}
+    parts = ["aof", words]
+    parts += [
+        _quote(call.arguments[argument.target]) for argument in verb.arguments if argument.target in call.arguments
+    ]
+    for option in verb.options:
+        if option.target in call.arguments and option.target not in places:
+            value = call.arguments[option.target]
+            if option.kind == FLAG:
+                parts.append(option.name)
+                continue
+            for one in value if isinstance(value, list | tuple) else [value]:
+                parts.append(f"{option.name} {_quote(one)}")
+    return " ".join(parts)
+
+
+def _quote(value: Any) -> str:
+    text = str(value)
+    return f'"{text}"' if text == "…" else shlex.quote(text)

@@ -1,0 +1,151 @@
+"""Verbs about the data directory: its making, its history, its health."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof.adapters.cli.answer import Answer, Context
+from aof.adapters.cli.screen import ago
+from aof.core.times import millis
+
+if TYPE_CHECKING:
+    from aof.adapters.cli.screen import Screen
+    from aof.core.events import Event
+
+_NEEDS_DOCTOR = 5
+
+
+def init(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof init`."""
+    dry = values.get("dry_run", False)
+    root, fresh = context.bootstrap("plan_data_dir" if dry else "init_data_dir")(context.options.get("data_dir"))
+    word = "would be made" if dry and fresh else "made" if fresh else "is there already"
+    data = {"dataDir": root, "created": fresh and not dry, "dryRun": dry}
+    return Answer(data, lambda screen: screen.line(f"{root} {word}"))
+
+
+def log(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof log`."""
+    after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
+    fabric = context.fabric
+    events = [
+        event
+        for event in fabric.events(after=after, task_id=values.get("task_id"))
+        if kind is None or event.type == kind
+    ]
+    if limit is not None:
+        events = events[len(events) - limit :] if limit else []
+    now = fabric.now()
+    if values.get("follow"):
+        wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
+        last = after
+        for event in events:
+            last = event.seq
+            context.deliver_line(event, partial(event_line, event=event, now=now))
+        for event in fabric.follow(after=last, timeout=float("inf")):
+            if (kind is None or event.type == kind) and (wanted is None or event.task_id == wanted):
+                context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+
+    def text(screen: Screen) -> None:
+        for event in events:
+            event_line(screen, event, now)
+
+    return Answer({"events": events}, text)
+
+
+def event_line(screen: Screen, event: Event, now: int) -> None:
+    """One event on one line."""
+    what = event.payload
+    said = ""
+    if event.type == "task.transitioned":
+        said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
+    elif event.type == "task.created":
+        said = what["task"]["title"]
+    elif "workLog" in what:
+        said = what["workLog"]
+    elif "fields" in what:
+        said = ", ".join(what["fields"])
+    who = f"{event.actor} for {event.agent}" if event.agent else event.actor
+    when = ago(millis(event.timestamp), now)
+    screen.line(f"{event.seq:>6}  {when:<9}  {event.task_id:<20}  {event.type:<24}  {who}  {said}".rstrip())
+
+
+def recover(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof recover`."""
+    recovered = context.fabric.recover()
+
+    def text(screen: Screen) -> None:
+        for one in recovered:
+            screen.line(f"{one.task_id}  {screen.paint(one.status, one.status)}  {one.reason}")
+        if not recovered:
+            screen.line("no lease has ended")
+
+    return Answer({"recovered": recovered}, text)
+
+
+def sync(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof sync`."""
+    report = context.fabric.sync()
+    data = msgspec.to_builtins(report)
+
+    def text(screen: Screen) -> None:
+        for name, items in data.items():
+            for item in items:
+                screen.line(f"{name}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}")
+        if not any(data.values()):
+            screen.line("nothing was changed by hand")
+
+    return Answer(data, text)
+
+
+def doctor(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof doctor`."""
+    report = context.bootstrap("diagnose")(context.options.get("data_dir"), fix=values.get("fix", False))
+
+    def text(screen: Screen) -> None:
+        for problem in report.problems:
+            screen.line(f"{screen.paint(problem.code, 'error')}  {problem.path}: {problem.detail}")
+            screen.line(f"  → {problem.fix}")
+        screen.line(screen.paint("everything is in order", "good") if report.ok else f"{len(report.problems)} problems")
+
+    return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
+
+
+def reindex(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof reindex`."""
+    context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
+    total = context.fabric.status(compact=True).total
+    return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
+
+
+def help_on(_context: Context, values: dict[str, Any]) -> Answer:
+    """`aof help VERB`."""
+    from aof.adapters.cli.helping import help_text
+    from aof.adapters.cli.parsing import find_verb
+
+    text = help_text(find_verb(values["verb"]) if values.get("verb") else None)
+    return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
+
+
+def export(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof export`."""
+    count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"])
+    data = {"file": values["file"], "files": count}
+    return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
+
+
+def import_data(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof import`."""
+    root, count = context.bootstrap("import_data_dir")(context.options.get("data_dir"), values["file"])
+    return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
+
+
+def completion(_context: Context, values: dict[str, Any]) -> Answer:
+    """`aof completion`."""
+    from aof.adapters.cli.completion import script
+
+    text = script(values["shell"])
+    return Answer({"script": text}, lambda screen: screen.line(text.rstrip()))

@@ -1,0 +1,1 @@
+"""Load, decide, commit: the application that stands between the surfaces and the pure core."""

@@ -1,0 +1,171 @@
+"""Load, decide, commit: how every command is carried out, on whatever store.
+
+First with the locks that are surely needed; when it turns out that more is read, everything is let go and begun anew
+with the union, so that no decision rests on something that was not locked. Must not know any surface or any rule.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.core.errors import AofError, Unavailable, UnreadableTask
+from aof.core.events import Event
+from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.tasks.commands import OnTask, TakeIn
+from aof.core.tasks.decide import decide
+from aof.core.tasks.needs import needs
+from aof.core.tasks.task import Task
+from aof.ports.clock import Clock
+from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a command did: the events, and the task as it is now."""
+
+    task: Task | None
+    events: tuple[Event, ...] = ()
+    decision: Decision = Decision()
+
+
+def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
+    """Carry out a command, or raise the refusal."""
+    scope = Scope(write=frozenset({command.task_id}))
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                return _within(unit, scope, clock, policy, command)
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)
+
+
+def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnTask) -> Done:
+    records = _load(unit, scope, policy, command)
+    while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
+        records = _load(unit, scope, policy, command)
+    now = clock.now()
+    verdict = decide(records, command, now)
+    if isinstance(verdict, AofError):
+        unit.flush()
+        raise verdict
+    events: tuple[Event, ...] = ()
+    if verdict.drafts:
+        events = unit.commit(verdict.drafts, actor=command.actor, agent=verdict.agent or command.agent, now=now)
+    else:
+        unit.flush()
+    if verdict.heartbeat is not None:
+        try:
+            unit.beat(verdict.heartbeat)
+        except Unavailable:
+            if not events:  # else the change is made, and only its sign of life is missing
+                raise
+    subject = verdict.replayed or command.task_id
+    return Done(unit.task(subject), events, verdict)
+
+
+def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
+    """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
+
+    What cannot be taken in stops a command on that very task; for all others the task is as the log has it.
+    """
+    taken = False
+    for task_id in records.tasks:
+        edit = unit.edit(task_id)
+        if edit is None:
+            continue
+        now = clock.now()
+        verdict = _judged(unit, scope, policy, edit, now)
+        if isinstance(verdict, Decision) and isinstance(edit, TakeIn):
+            unit.take_in(edit, verdict.drafts, now)
+            taken = True
+        elif isinstance(verdict, AofError) and task_id == subject:
+            raise _in_the_way(task_id, verdict)
+    return taken
+
+
+def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, now: int) -> Verdict:
+    return edit if isinstance(edit, AofError) else decide(_load(unit, scope, policy, edit), edit, now)
+
+
+def _in_the_way(task_id: str, problem: AofError) -> AofError:
+    if isinstance(problem, UnreadableTask):
+        return problem
+    return UnreadableTask(
+        f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
+        problem.hint,
+        problem.call,
+        task_id=task_id,
+        reason=problem.code,
+    )
+
+
+def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
+    """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
+    records = Records(policy=policy)
+    loaded: Needs | None = None
+    while True:
+        wanted = needs(command, records)
+        if wanted == loaded:
+            return records
+        asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
+        if not scope.covers(asked):
+            raise ScopeTooNarrow(asked)
+        _fill(unit, wanted, records)
+        loaded = wanted
+
+
+def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
+    for task_id in wanted.write | wanted.read:
+        if task_id not in records.tasks:
+            records.tasks[task_id] = unit.task(task_id)
+    for task_id in wanted.heartbeats:
+        records.heartbeats[task_id] = unit.heartbeat(task_id)
+    for task_id in wanted.results:
+        records.results[task_id] = unit.result(task_id)
+    for task_id in wanted.children:
+        records.children[task_id] = unit.children(task_id)
+    for task_id in wanted.dependents:
+        records.dependents[task_id] = unit.dependents(task_id)
+    for task_id in wanted.reachable:
+        records.reachable[task_id] = unit.reachable(task_id)
+    for resource in wanted.resources:
+        records.resource_holders[resource] = unit.resource_holders(resource)
+    for key in wanted.keys:
+        records.key_owners[key] = unit.key_owner(key)
+
+
+def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
+    """One task as it is now, with a person's edit of it taken in."""
+    return settle(store, clock, policy, task_id)[1]
+
+
+def settle(
+    store: Store, clock: Clock, policy: Policy, task_id: str, *, odd: bool = False
+) -> tuple[Task | None, Task | None]:
+    """Take in what a person did to a task's file: the task as the log had it, and as it is now.
+
+    `odd` says that there is something to take in, which spares a look.
+    """
+    own = frozenset({task_id})
+    scope = Scope(write=own) if odd else Scope(read=own)
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                before = unit.task(task_id)
+                _take_in(unit, scope, clock, policy, Records(policy=policy, tasks={task_id: before}), subject=task_id)
+                return before, unit.task(task_id)
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)
+
+
+def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
+    """Why what a person did to a task's file cannot be taken in; None when it can. Changes nothing."""
+    scope = Scope(read=frozenset({task_id}))
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                unit.task(task_id)
+                edit = unit.edit(task_id)
+                verdict = None if edit is None else _judged(unit, scope, policy, edit, clock.now())
+                return _in_the_way(task_id, verdict) if isinstance(verdict, AofError) else None
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)

@@ -1,0 +1,46 @@
+"""Why a task cannot be run: the ready rule, asked of every unfinished task at once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.app.results import Row
+from aof.core.records import Policy, Records
+from aof.core.tasks.graph import readiness
+from aof.core.tasks.lifecycle import FINISHED, STATUSES
+from aof.ports.store import Query, Store
+
+UNFINISHED = tuple(status for status in STATUSES if status not in FINISHED)
+
+
+def held_back(store: Store, policy: Policy, query: Query, now: int) -> tuple[Row, ...]:
+    """Each unfinished task that matches and cannot be claimed now, with what it waits for."""
+    around = _around(store, policy)
+    wanted = store.find(msgspec.structs.replace(query, status=UNFINISHED)).tasks
+    return tuple(
+        Row(
+            id=task.id,
+            title=task.title,
+            status=task.status,
+            priority=task.priority,
+            agent=task.lease.agent if task.lease else task.routing.agent,
+            reason=refusal.message,
+        )
+        for task in wanted
+        if (refusal := readiness(around, task, now)) is not None
+    )
+
+
+def _around(store: Store, policy: Policy) -> Records:
+    """All that the ready rule may look at."""
+    everything = store.find(Query(archived=True)).tasks
+    records = Records(policy=policy, tasks={task.id: task for task in everything})
+    for task in everything:
+        if task.parent_id is not None:
+            records.children[task.parent_id] = (*records.children.get(task.parent_id, ()), task.id)
+        if task.resource is not None:
+            held = (task.id,) if task.status == "in-progress" else ()
+            records.resource_holders[task.resource] = (*records.resource_holders.get(task.resource, ()), *held)
+    for task in everything:
+        records.children.setdefault(task.id, ())
+    return records

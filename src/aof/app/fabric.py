@@ -1,0 +1,454 @@
+"""The fabric: one method an operation, the same on every surface. Must not know which store or surface is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from aof.app import maintenance
+from aof.app.arguments import checked
+from aof.app.execute import Done, execute
+from aof.app.maintenance import Diagnosis, Synced
+from aof.app.questions import Questions
+from aof.app.reading import Reading
+from aof.app.results import (
+    Beaten,
+    Claimed,
+    Created,
+    Depends,
+    Edited,
+    Moved,
+    Recovered,
+    Reported,
+    Updated,
+)
+from aof.core import limits
+from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
+from aof.core.ids import task_of_run
+from aof.core.records import Policy
+from aof.core.tasks import commands as c
+from aof.core.tasks.task import Task
+from aof.core.times import millis
+from aof.ports.clock import Clock
+from aof.ports.store import Store
+
+_CANDIDATES = 16
+_FOREVER = 1e9  # seconds; the core has a stricter limit
+_LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
+
+
+@checked(Reading.query, leave=("close",))
+class Fabric(Questions):
+    """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
+
+    def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:
+        super().__init__(store, clock, policy)
+        self._actor = actor
+        self._run = run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the data directory."""
+        self.store.close()
+
+    @property
+    def actor(self) -> str:
+        """Who calls, unless a call says otherwise."""
+        return self._actor
+
+    def create(
+        self,
+        title: str,
+        *,
+        brief: str = "",
+        agent: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        priority: str = "normal",
+        depends_on: Sequence[str] = (),
+        parent_id: str | None = None,
+        tags: Sequence[str] = (),
+        workflow: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        acceptance: Sequence[Any] = (),
+        constraints: dict[str, Any] | None = None,
+        profile: dict[str, Any] | None = None,
+        resource: str | None = None,
+        visibility: str = "foreground",
+        owner: str | None = None,
+        max_attempts: int | None = None,
+        backlog: bool = False,
+        review: bool = True,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Created:
+        """Create a task. With a key, the same call again answers with the same task."""
+        extra = {} if review else {"reviewRequired": False}
+        command = self._command(
+            c.Create,
+            {
+                "actor": actor or self._actor,
+                "title": title,
+                "body": brief,
+                "assignee": agent,
+                "role": role,
+                "team": team,
+                "priority": priority,
+                "tags": tuple(tags),
+                "workflow": workflow,
+                "owner": owner,
+                "depends_on": tuple(self.resolve(part) for part in depends_on),
+                "resource": resource,
+                "parent_id": self.resolve(parent_id) if parent_id else None,
+                "visibility": visibility,
+                "metadata": (metadata or {}) | extra,
+                "acceptance": tuple(acceptance),
+                "constraints": constraints or {},
+                "profile": profile or {},
+                "max_attempts": max_attempts,
+                "status": "backlog" if backlog else "ready",
+                "key": key,
+                "task_id": self.store.reserve_id(self._clock.now()),
+            },
+        )
+        task = _there(self._execute(command))
+        return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
+
+    def claim(
+        self,
+        task_id: str | None = None,
+        *,
+        agent: str,
+        ttl: float | None = None,
+        wait: float = 0.0,
+        worker: str = "pull",
+        actor: str | None = None,
+    ) -> Claimed:
+        """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
+
+        `wait` so many seconds for something to do.
+        """
+        ttl_ms = _ttl_ms(ttl)
+        given: dict[str, Any] = {"actor": actor or agent, "agent": agent, "ttl_ms": ttl_ms, "worker": worker}
+        if task_id is not None:
+            return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": self.resolve(task_id)})))
+        if problem := limits.name("agent", agent):
+            raise problem
+        deadline = self._clock.monotonic() + wait
+        while True:
+            seen = self.store.head() if wait > 0 else 0
+            try:
+                return self._claim_next(given)
+            except NothingReady:
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    raise
+                self.store.wait(seen, min(left, _LOOK_AGAIN))
+
+    def _claim_next(self, given: dict[str, Any]) -> Claimed:
+        tried: set[str] = set()
+        while True:
+            query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
+            offered = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
+            fresh = [task.id for task in offered if task.id not in tried]
+            for candidate in fresh:
+                try:
+                    return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
+                except (AlreadyClaimed, Refused, UnreadableTask):
+                    tried.add(candidate)
+            if not fresh:
+                raise NothingReady(
+                    f"there is nothing that {given['agent']} can claim now",
+                    "see what each task waits for",
+                    Call("ready", {"explain": True}),
+                )
+
+    def heartbeat(
+        self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
+    ) -> Beaten:
+        """Show that the run's worker lives."""
+        ttl_ms = _ttl_ms(ttl)
+        done = self._on(c.Beat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
+        beat = done.decision.heartbeat
+        assert beat is not None
+        return Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+
+    def release(
+        self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
+    ) -> Moved:
+        """Give the task back unfinished."""
+        return self._moved(c.Release, task_id, run=run, agent=agent, reason=reason)
+
+    def progress(
+        self,
+        task_id: str,
+        *,
+        text: str | None = None,
+        percent: float | None = None,
+        phase: str | None = None,
+        note: str | None = None,
+        blockers: Sequence[str] = (),
+        facts: dict[str, Any] | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+    ) -> Reported:
+        """Report progress of the current run."""
+        done = self._on(
+            c.Report,
+            task_id,
+            run=run,
+            agent=agent,
+            text=text,
+            percent=percent,
+            phase=phase,
+            note=note,
+            blockers=tuple(blockers),
+            facts=facts or {},
+        )
+        task = _there(done)
+        return Reported(task_id=task.id, progress=task.progress)
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        body: str | None = None,
+        status: str | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Updated:
+        """Replace the body or move the status; with neither, only a sign of life."""
+        done = self._on(c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason)
+        task = _there(done)
+        kinds = {event.type for event in done.events}
+        return Updated(
+            task_id=task.id,
+            status=task.status,
+            updated_at=task.updated_at,
+            body_updated=any(event.type == "task.updated" for event in done.events),
+            transitioned="task.transitioned" in kinds,
+        )
+
+    def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
+        """Change title, description, priority, routing and the like."""
+        done = self._on(c.Edit, task_id, actor=actor, changes=changes)
+        task = _there(done)
+        fields: Sequence[str] = next(
+            (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
+        )
+        shown = {"title": task.title, "status": task.status, "priority": task.priority}
+        return Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+
+    def complete(
+        self,
+        task_id: str,
+        *,
+        summary: str | None = None,
+        outcome: str | None = None,
+        blockers: Sequence[str] = (),
+        summary_ref: str | None = None,
+        deliverables: Sequence[str] = (),
+        tests: dict[str, int] | None = None,
+        notes: str | None = None,
+        acceptance: Sequence[Any] = (),
+        run: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """End the run with its outcome; on a task in review this is the approval."""
+        return self._moved(
+            c.Complete,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            summary=summary,
+            outcome=outcome,
+            blockers=tuple(blockers),
+            summary_ref=summary_ref,
+            deliverables=tuple(deliverables),
+            tests=tests,
+            notes=notes,
+            acceptance=tuple(acceptance),
+        )
+
+    def approve(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+        """Accept what is in review."""
+        return self._moved(c.Approve, task_id, actor=actor, reason=reason)
+
+    def reject(self, task_id: str, *, blockers: Sequence[str], actor: str | None = None) -> Moved:
+        """Send what is in review back."""
+        return self._moved(c.Reject, task_id, actor=actor, blockers=tuple(blockers))
+
+    def fail(
+        self,
+        task_id: str,
+        *,
+        code: str = "failed",
+        message: str = "",
+        cause: str = "failed",
+        retryable: bool = True,
+        run: str | None = None,
+        agent: str | None = None,
+    ) -> Moved:
+        """End the run as failed; the retry policy decides what follows."""
+        return self._moved(
+            c.Fail, task_id, run=run, agent=agent, code=code, message=message, cause=cause, retryable=retryable
+        )
+
+    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+        """Cancel the task and everything unfinished below it."""
+        return self._moved(c.CancelTask, task_id, actor=actor, reason=reason)
+
+    def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Say that the worker of a task that is being cancelled has stopped."""
+        return self._moved(c.Settle, task_id, actor=actor)
+
+    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
+        """Hold the task for a reason that is no other task."""
+        return self._moved(c.Block, task_id, actor=actor, reason=reason, kind=kind)
+
+    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Make a blocked task ready again."""
+        return self._moved(c.Unblock, task_id, actor=actor)
+
+    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+        """Hold the task on purpose."""
+        return self._moved(c.Pause, task_id, actor=actor, reason=reason)
+
+    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Let a paused task go on."""
+        return self._moved(c.Resume, task_id, actor=actor)
+
+    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
+        """Run a finished task again, or end the wait of a retry."""
+        return self._moved(c.RetryTask, task_id, actor=actor, reason=reason)
+
+    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Put a finished task away."""
+        return self._moved(c.Archive, task_id, actor=actor)
+
+    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+        """Let the task wait for another one."""
+        return self._depends(c.AddDependency, task_id, blocker_id, actor)
+
+    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+        """Let the task no longer wait for another one."""
+        return self._depends(c.RemoveDependency, task_id, blocker_id, actor)
+
+    def link(
+        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
+    ) -> Moved:
+        """Connect a task with another one, a run, an artifact or evidence."""
+        return self._linked(c.Link, task_id, kind, target, actor, reason=reason)
+
+    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
+        """Remove such a connection."""
+        return self._linked(c.Unlink, task_id, kind, target, actor)
+
+    def _linked(
+        self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
+    ) -> Moved:
+        """Each edge is written at one end: a dependency at what waits, a parent at the child."""
+        if kind in ("child", "blocks"):
+            task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
+        if kind == "blocked_by":
+            change = self.dep_add if command is c.Link else self.dep_remove
+            change(task_id, target, actor=actor)
+            task = self.get(task_id)
+            return Moved(task_id=task.id, status=task.status)
+        to_task = kind in ("parent", "source_task")
+        target_id = self.resolve(target) if to_task else target
+        return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
+
+    def recover(self) -> tuple[Recovered, ...]:
+        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
+        now = self._clock.now()
+        recovered: list[Recovered] = []
+        for task in self.store.find(self._reading.query(status="in-progress")).tasks:
+            if task.lease is not None and millis(task.lease.expires_at) <= now:
+                try:
+                    done = self._execute(c.Expire(actor="aof", task_id=task.id))
+                except UnreadableTask:
+                    continue  # until somebody has corrected its file
+                moves = [
+                    event for event in done.events if event.type == "task.transitioned" and event.task_id == task.id
+                ]
+                if moves and done.task is not None:
+                    reason = moves[-1].payload.get("reason", "")
+                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
+        return tuple(recovered)
+
+    def sync(self) -> Synced:
+        """Take in everything that people did to the files."""
+        return maintenance.sync(self.store, self._clock, self._policy)
+
+    def doctor(self, *, fix: bool = False) -> Diagnosis:
+        """Compare everything with everything else; `fix` heals what can be healed without a person."""
+        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
+
+    def _claimed(self, done: Done) -> Claimed:
+        task = _there(done)
+        assert task.lease is not None
+        return Claimed(
+            task_id=task.id,
+            run_id=task.lease.run_id,
+            epoch=task.lease.epoch,
+            attempt=task.retry.attempts,
+            expires_at=task.lease.expires_at,
+            file_path=self.store.path_of(task),
+        )
+
+    def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
+        blocker = self.resolve(blocker_id)
+        task = _there(self._on(kind, task_id, actor=actor, blocker_id=blocker))
+        return Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+
+    def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
+        task = _there(self._on(kind, task_id, **given))
+        return Moved(task_id=task.id, status=task.status)
+
+    def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
+        full = self.resolve(task_id)
+        run = given.pop("run", None)
+        if run is None and self._run is not None and task_of_run(self._run) == full:
+            run = self._run
+        return self._execute(
+            self._command(
+                kind, {"actor": actor or given.get("agent") or self._actor, "task_id": full, "run": run, **given}
+            )
+        )
+
+    def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
+        try:
+            return msgspec.convert(given, kind)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
+
+    def _execute(self, command: c.OnTask) -> Done:
+        return execute(self.store, self._clock, self._policy, command)
+
+
+def _ttl_ms(ttl: float | None) -> int | None:
+    if ttl is None:
+        return None
+    if not 0 < ttl < _FOREVER:
+        raise InvalidInput(f"a lease of {ttl} seconds is not possible", "use between 0.001 seconds and 7 days")
+    return int(ttl * 1000)
+
+
+def _there(done: Done) -> Task:
+    assert done.task is not None
+    return done.task

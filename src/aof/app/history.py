@@ -1,0 +1,48 @@
+"""Looking into the past: every task as it was after any event, from the log alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from aof.core.errors import Call, InvalidInput, TaskNotFound
+from aof.core.tasks.evolve import evolve
+from aof.core.tasks.task import Task
+from aof.ports.store import Store
+
+
+def tasks_at(store: Store, seq: int) -> dict[str, Task]:
+    """All tasks after the event with this number."""
+    last = store.head()
+    if not 0 <= seq <= last:
+        raise InvalidInput(f"there is no event {seq}; the last one is {last}", "see the events", Call("log", {}))
+    tasks: dict[str, Task] = {}
+    for event in store.events():
+        if event.seq > seq:
+            break
+        if event.task_id:
+            tasks[event.task_id] = evolve(tasks.get(event.task_id), event)
+    return tasks
+
+
+def task_at(store: Store, task_id: str, seq: int) -> Task:
+    """One task after the event with this number."""
+    task: Task | None = None
+    for event in store.events(task_id=task_id):
+        if event.seq > seq:
+            break
+        task = evolve(task, event)
+    if task is None:
+        raise TaskNotFound(
+            f"there was no task {task_id} at event {seq}", "see its events", Call("log", {"task_id": task_id})
+        )
+    return task
+
+
+def portrait(task: Task) -> dict[str, Any]:
+    """A past task as `show` gives a present one, as far as the log alone tells."""
+    shown: dict[str, Any] = msgspec.to_builtins(task)
+    for name in ("layout", "archived"):
+        shown.pop(name, None)
+    return shown | {"body": task.body}

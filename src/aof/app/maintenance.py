@@ -1,0 +1,90 @@
+"""Looking after a data directory: taking in what people did to the files, and finding and healing what is wrong.
+
+Must not know how a store keeps anything; it finds, and the core judges.
+"""
+
+from __future__ import annotations
+
+from aof.app.execute import refusal, settle
+from aof.app.results import Result
+from aof.core.errors import AofError
+from aof.core.records import Policy
+from aof.ports.clock import Clock
+from aof.ports.store import Problem, Store
+
+
+class Unaccepted(Result, frozen=True, kw_only=True):
+    """Something that a person did and that cannot be taken in: it stays as it is."""
+
+    path: str
+    code: str
+    reason: str
+    hint: str
+
+
+class Synced(Result, frozen=True, kw_only=True):
+    """What was taken in of what people did to the files: edited or moved tasks, new ones, and what was refused."""
+
+    taken_in: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    refused: tuple[Unaccepted, ...] = ()
+
+
+class Diagnosis(Result, frozen=True, kw_only=True):
+    """The state of the data: `problems` are there now, `healed` were."""
+
+    ok: bool
+    problems: tuple[Problem, ...] = ()
+    healed: tuple[Problem, ...] = ()
+
+
+def sync(store: Store, clock: Clock, policy: Policy) -> Synced:
+    """Take in every edit, move and new file; what cannot be taken in is told."""
+    taken: list[str] = []
+    new: list[str] = []
+    refused: list[Unaccepted] = []
+    for path in store.nameless():
+        try:
+            store.name(path, clock.now())
+        except AofError as error:
+            refused.append(_unaccepted(path, error))
+    for task_id in store.unsettled():
+        try:
+            before, after = settle(store, clock, policy, task_id, odd=True)
+        except AofError as error:
+            refused.append(_unaccepted(task_id, error))
+            continue
+        if before is None and after is not None:
+            new.append(task_id)
+        elif before is not None and after is not None and before.rev != after.rev:
+            taken.append(task_id)
+    return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused))
+
+
+def _unaccepted(path: str, error: AofError) -> Unaccepted:
+    """The machine's own trouble is no refusal: it ends the whole."""
+    if error.kind in ("unavailable", "internal"):
+        raise error
+    return Unaccepted(path=path, code=error.code, reason=error.message, hint=error.hint)
+
+
+def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False) -> Diagnosis:
+    """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
+    before = _problems(store, clock, policy)
+    if not fix:
+        return Diagnosis(ok=not before, problems=before)
+    store.heal()
+    for task_id in store.checkup().edited:
+        if refusal(store, clock, policy, task_id) is None:
+            settle(store, clock, policy, task_id)
+        else:
+            store.put_aside(task_id)
+    after = _problems(store, clock, policy)
+    return Diagnosis(ok=not after, problems=after, healed=tuple(one for one in before if one not in after))
+
+
+def _problems(store: Store, clock: Clock, policy: Policy) -> tuple[Problem, ...]:
+    found = store.checkup()
+    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in found.edited]
+    judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
+    return (*found.problems, *judged)

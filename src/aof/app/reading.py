@@ -1,0 +1,147 @@
+"""Read models: lists, one task with everything that belongs to it. Must not change anything but take in edits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from aof.app.execute import look
+from aof.app.results import Listed, Row, Summary
+from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
+from aof.core.ids import is_part, is_task_id
+from aof.core.records import Policy
+from aof.core.tasks.lifecycle import STATUSES
+from aof.core.tasks.normalized import normalized_status
+from aof.core.tasks.task import Task
+from aof.core.times import iso
+from aof.ports.clock import Clock
+from aof.ports.store import Page, Query, Scope, Store
+
+
+class Reading:
+    """The questions that can be asked of a store."""
+
+    def __init__(self, store: Store, clock: Clock, policy: Policy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+
+    def resolve(self, part: str) -> str:
+        """The full ID that a part stands for."""
+        part = _text(part)
+        if is_task_id(part):
+            return part
+        found = self._store.ids(part) if is_part(part) else ()
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise TaskNotFound(
+                f"there is no task {part[:80]!r}", "list what there is", Call("list", {}), asked=part[:80]
+            )
+        shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
+        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", "use more of the ID", matches=list(found))
+
+    def query(
+        self,
+        *,
+        status: str | tuple[str, ...] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> Query:
+        """The filters that all lists share, checked."""
+        wanted = (status,) if isinstance(status, str) else status or ()
+        for name in wanted:
+            if name not in STATUSES:
+                raise InvalidInput(f"there is no status {name[:80]!r}", f"use one of: {', '.join(STATUSES)}")
+        if not _is_count(limit):
+            raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
+        return Query(status=wanted, agent=agent, tag=tag, search=search, limit=limit, archived=archived)
+
+    def listed(self, query: Query) -> Listed:
+        """Tasks in the order of their IDs."""
+        page = self._store.find(query)
+        return Listed(total=page.total, tasks=self._rows(page))
+
+    def ready(self, query: Query) -> Listed:
+        """What could be claimed right now, most urgent first."""
+        page = self._store.find(self.runnable(query))
+        return Listed(total=page.total, tasks=self._rows(page))
+
+    def runnable(self, query: Query) -> Query:
+        """The query for tasks that wait for nothing."""
+        slots = self._policy.resource_slots
+        used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
+        busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
+        return msgspec.structs.replace(
+            query,
+            runnable_at=iso(self._clock.now()),
+            busy_resources=busy,
+            order="schedule",
+            unrouted_too=query.agent is not None,
+        )
+
+    def blocked(self, query: Query) -> Listed:
+        """What is blocked, and why."""
+        page = self._store.find(msgspec.structs.replace(query, status=("blocked",)))
+        return Listed(total=page.total, tasks=self._rows(page))
+
+    def summary(self, query: Query, *, compact: bool = False) -> Summary:
+        """Counts by status; the tasks too, unless it should be short."""
+        page = self._store.find(msgspec.structs.replace(query, limit=0) if compact else query)
+        return Summary(total=page.total, by_status=page.by_status, tasks=self._rows(page))
+
+    def _rows(self, page: Page) -> tuple[Row, ...]:
+        return tuple(
+            Row(
+                id=task.id,
+                title=task.title,
+                status=task.status,
+                priority=task.priority,
+                agent=task.lease.agent if task.lease else task.routing.agent,
+                reason=task.blocked.reason if task.blocked else None,
+                state=self._store.odd(task),
+            )
+            for task in page.tasks
+        )
+
+    def show(self, task_id: str) -> dict[str, Any]:
+        """The whole of one task."""
+        task = look(self._store, self._clock, self._policy, self.resolve(task_id))
+        if task is None:
+            raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
+        with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
+            heartbeat, result = unit.heartbeat(task.id), unit.result(task.id)
+            relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
+        shown: dict[str, Any] = msgspec.to_builtins(task)
+        shown.pop("layout", None)
+        shown.pop("archived", None)
+        shown |= {"body": task.body, "filePath": self._store.path_of(task)}
+        shown["normalizedStatus"] = normalized_status(task, heartbeat, self._clock.now())
+        shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
+        shown["relationships"] = relationships
+        shown["progress"] = task.progress or {"state": "unknown"}
+        if result is not None:
+            shown["result"] = msgspec.to_builtins(result)
+        return shown
+
+
+def _text(given: object) -> str:
+    """Callers without a type checker may send anything; only text can stand for a task."""
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _is_count(given: object) -> bool:
+    return given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0)
+
+
+def _relationships(task: Task, children: tuple[str, ...], dependents: tuple[str, ...]) -> list[dict[str, str]]:
+    edges = [("parent", task.parent_id)] if task.parent_id else []
+    edges += [("child", child) for child in children]
+    edges += [("blocked_by", blocker) for blocker in task.depends_on]
+    edges += [("blocks", dependent) for dependent in dependents]
+    edges += [(link.kind, link.target_id) for link in task.links]
+    return [{"kind": kind, "targetId": target} for kind, target in edges]

@@ -1,0 +1,163 @@
+"""Puts the parts together: finds the data directory, reads its settings, opens the store. Knows every room."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from aof.adapters.system import SystemClock
+from aof.app.fabric import Fabric
+from aof.app.maintenance import Diagnosis, doctor
+from aof.config import DEFAULT_TEXT, load_settings
+from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
+from aof.ports.clock import Clock
+from aof.ports.store import Problem
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.store import FilesystemStore
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
+
+
+def open_fabric(
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    actor: str | None = None,
+    run: str | None = None,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Fabric:
+    """Open a data directory: the one that is named, else `$AOF_DATA_DIR`, else the nearest `.aof/` upward."""
+    root = find_data_dir(data_dir)
+    settings = load_settings(root)
+    if not settings.storage.allow_network_filesystem:
+        refuse_network(root)
+    clock = clock or SystemClock()
+    store = FilesystemStore(
+        root,
+        clock,
+        durable=settings.storage.durability == "full",
+        lock_timeout=settings.storage.lock_timeout,
+        disk=disk,
+    )
+    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+
+
+def diagnose(
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    fix: bool = False,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Diagnosis:
+    """Doctor on a data directory, also on one that cannot be opened in the usual way."""
+    root = find_data_dir(data_dir, needs="tasks")
+    try:
+        settings = load_settings(root)
+    except InvalidInput as error:
+        problem = Problem("settings_unusable", "aof.toml", error.message, error.hint)
+        return Diagnosis(ok=False, problems=(problem,))
+    if not settings.storage.allow_network_filesystem:
+        refuse_network(root)
+    clock = clock or SystemClock()
+    store = FilesystemStore(
+        root,
+        clock,
+        durable=settings.storage.durability == "full",
+        lock_timeout=settings.storage.lock_timeout,
+        disk=disk,
+        doctor=True,
+    )
+    try:
+        return doctor(store, clock, settings.policy(), fix=fix)
+    finally:
+        store.close()
+
+
+def init_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
+    """Make a data directory, or complete one that is there. Tells its path and whether it is new."""
+    root, _ = plan_data_dir(path)
+    os.makedirs(os.path.dirname(root), exist_ok=True)
+    fresh = FilesystemStore.create(root)
+    settings = f"{root}/aof.toml"
+    if not os.path.lexists(settings):
+        Disk().write_durable(settings, DEFAULT_TEXT.encode())
+    return root, fresh
+
+
+def plan_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
+    """Where `init_data_dir` would make a data directory, and whether there is none yet."""
+    root = os.path.abspath(os.fspath(path) if path is not None else os.environ.get("AOF_DATA_DIR") or ".aof")
+    return root, not os.path.isdir(f"{root}/events")
+
+
+def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "events") -> str:
+    """Where the data directory is; raises NoDataDirectory."""
+    named = os.fspath(given) if given is not None else os.environ.get("AOF_DATA_DIR")
+    if named:
+        if os.path.isdir(f"{named}/{needs}"):
+            return os.path.abspath(named)
+        raise NoDataDirectory(f"{named} is no data directory", f"make one with 'aof --data-dir {named} init'")
+    here = os.getcwd()
+    while True:
+        main = _main_worktree(here)
+        for folder in (main, here) if main else (here,):
+            if os.path.isdir(f"{folder}/.aof/{needs}"):
+                return f"{folder}/.aof"
+        above = os.path.dirname(here)
+        if above == here:
+            raise NoDataDirectory("there is no .aof directory here or above", "make one with 'aof init'")
+        here = above
+
+
+def _main_worktree(folder: str) -> str | None:
+    """In a linked git worktree, the main one's folder."""
+    with suppress(OSError), open(f"{folder}/.git", encoding="utf-8") as file:
+        text = file.read(4096)
+        if text.startswith("gitdir:"):
+            git = os.path.normpath(os.path.join(folder, text[7:].strip()))
+            if os.path.basename(os.path.dirname(git)) == "worktrees":
+                return os.path.dirname(os.path.dirname(os.path.dirname(git)))
+    return None
+
+
+def default_actor(environment: Mapping[str, str] = os.environ) -> str:
+    """Who acts when nobody says so: `$AOF_ACTOR`, else the user of the operating system."""
+    return environment.get("AOF_ACTOR") or environment.get("USER") or environment.get("LOGNAME") or f"uid-{os.getuid()}"
+
+
+def refuse_network(root: str) -> None:
+    """Locks on network file systems cannot be relied on."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
+            mounts = [line.split(" ")[1:3] for line in table]
+    except OSError:
+        return
+    real = os.path.realpath(root)
+    best = max(
+        (m for m in mounts if real == m[0] or real.startswith(m[0].rstrip("/") + "/")),
+        key=lambda m: len(m[0]),
+        default=None,
+    )
+    if best is not None and best[1] in _NETWORK:
+        raise UnsupportedFilesystem(
+            f"{root} lies on a network file system ({best[1]}), whose locks cannot be relied on",
+            "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
+        )
+
+
+def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str) -> int:
+    """Write a whole data directory into one file; tells how many files it holds."""
+    from aof.stores.filesystem.transfer import pack
+
+    with open_fabric(data_dir) as fabric:
+        assert isinstance(fabric.store, FilesystemStore)
+        return pack(fabric.store, target)
+
+
+def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str) -> tuple[str, int]:
+    """Make a data directory from such a file; tells its path and how many files it has."""
+    from aof.stores.filesystem.transfer import unpack
+
+    root, _ = plan_data_dir(data_dir)
+    return root, unpack(source, root)

@@ -1,0 +1,42 @@
+"""Events: immutable facts that were appended to the log, and the drafts they begin as.
+
+Must not know how the log is stored or what an event does to a record.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+SCHEMA_VERSION: Final = 1
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a decision wants recorded: an event that has no place in the log yet."""
+
+    type: str
+    task_id: str
+    run_id: str | None = None
+    payload: dict[str, Any] = {}
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One line of the log.
+
+    `commit` is the place within the commit, such as (1, 3). `files` holds the SHA-256 of each file
+    that the event writes. `layout` is the frontmatter as a person laid it out, where one did.
+    """
+
+    seq: int
+    type: str
+    timestamp: str
+    actor: str
+    agent: str | None = None
+    task_id: str
+    run_id: str | None = None
+    payload: dict[str, Any] = {}
+    commit: tuple[int, int]
+    files: dict[str, str] = {}
+    layout: str | None = None
+    hash: str = ""

@@ -1,0 +1,77 @@
+"""What a decision may look at: the loaded records, and the policy in force.
+
+The application fills it from the store. Must not know how to load anything.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.core.errors import AofError
+from aof.core.events import Draft
+from aof.core.ids import is_task_id
+from aof.core.runs.run import Heartbeat, Result
+from aof.core.tasks.task import Task
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that decisions depend on."""
+
+    lease_ttl_ms: int = 300_000
+    max_attempts: int = 3
+    retry_base_ms: int = 60_000
+    retry_factor: int = 3
+    retry_cap_ms: int = 900_000
+    resource_slots: dict[str, int] = {}
+
+
+class Records(msgspec.Struct, kw_only=True):
+    """Tasks by ID (None: looked for and not there), and the answers to questions about the graph."""
+
+    policy: Policy = Policy()
+    tasks: dict[str, Task | None] = {}
+    heartbeats: dict[str, Heartbeat | None] = {}
+    results: dict[str, Result | None] = {}
+    children: dict[str, tuple[str, ...]] = {}
+    dependents: dict[str, tuple[str, ...]] = {}
+    reachable: dict[str, dict[str, tuple[str, ...]]] = {}
+    resource_holders: dict[str, tuple[str, ...]] = {}
+    key_owners: dict[str, str | None] = {}
+
+    def task(self, task_id: str) -> Task:
+        """A task that is known to exist; looking at one that was not loaded is a programming error."""
+        task = self.tasks[task_id]
+        if task is None:
+            raise KeyError(task_id)
+        return task
+
+    def look(self, task_id: str) -> Task | None:
+        """A task that may not exist; what is no ID was never asked for and names nothing."""
+        return self.tasks[task_id] if is_task_id(task_id) else None
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command must have loaded, and therefore locked, before it can be decided."""
+
+    write: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    heartbeats: frozenset[str] = frozenset()
+    results: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    dependents: frozenset[str] = frozenset()
+    reachable: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The events to record (none: nothing changes), a sign of life to write, or the task that a key stands for."""
+
+    drafts: tuple[Draft, ...] = ()
+    heartbeat: Heartbeat | None = None
+    replayed: str | None = None
+    agent: str | None = None
+
+
+Verdict = Decision | AofError

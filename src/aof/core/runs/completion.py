@@ -1,0 +1,162 @@
+"""How a run ends with a result."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aof.core import limits
+from aof.core.errors import AofError, Call, InvalidInput
+from aof.core.events import Draft
+from aof.core.ids import run_id, task_of_run
+from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.lease import authorize, stale, start
+from aof.core.runs.review import accept
+from aof.core.runs.run import OUTCOMES, Result
+from aof.core.tasks import graph
+from aof.core.tasks.commands import Complete
+from aof.core.tasks.task import Task
+from aof.core.tasks.transitions import no_edge, to_blocked, transition
+
+_TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
+_LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
+
+
+def complete(records: Records, command: Complete, now: int) -> Verdict:
+    """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
+    task = records.task(command.task_id)
+    if task.status == "done":
+        return Decision()
+    outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
+    if problem := _malformed(command, task, outcome):
+        return problem
+    if task.status != "in-progress":
+        return _without_a_run(records, task, command, outcome, now)
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    run = task.lease.run_id if task.lease else ""
+    return Decision(drafts=_report(task, command, outcome, (holder, run), now), agent=holder)
+
+
+def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
+    """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
+    there_already = _LEADS_TO[outcome] == task.status
+    if command.run is not None and task_of_run(command.run) == task.id:
+        repeated = there_already and command.run == run_id(task.id, task.retry.attempts)
+        return Decision() if repeated else stale(task, command.run)
+    if task.status == "review" and outcome == "done":
+        return accept(task, command.acting, command.summary)
+    if there_already:
+        return Decision()
+    if task.status != "ready":
+        return no_edge(task, "done", *_missing_step(task))
+    return graph.readiness(records, task, now) or _claim_and_report(records, task, command, outcome, now)
+
+
+def _claim_and_report(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
+    started = start(records, task, command.acting, now)
+    if isinstance(started, AofError):
+        return started
+    run = run_id(task.id, task.retry.attempts + 1)
+    reported = _report(task, command, outcome, (command.acting, run), now)
+    return Decision(drafts=started.drafts + reported, heartbeat=started.heartbeat, agent=command.acting)
+
+
+def _malformed(command: Complete, task: Task, outcome: str) -> AofError | None:
+    if outcome not in OUTCOMES:
+        return InvalidInput(
+            f"outcome {outcome[:80]!r} does not exist",
+            "use complete, needs_review or blocked",
+            Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
+        )
+    problem = (
+        limits.text("summary", command.summary, limits.NOTES)
+        or limits.text("notes", command.notes, limits.NOTES)
+        or limits.items("blockers", command.blockers, limits.BLOCKERS)
+        or limits.items("deliverables", command.deliverables, limits.ITEMS, single_line=True)
+        or limits.line("summary_ref", command.summary_ref, limits.ITEM)
+        or limits.data("acceptance", command.acceptance)
+        or _miscounted(command.tests)
+    )
+    if problem:
+        return problem
+    if outcome == "blocked" and not command.blockers:
+        return InvalidInput(
+            "outcome 'blocked' needs at least one blocker",
+            "say what is in the way",
+            Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
+        )
+    return _escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
+
+
+def _miscounted(tests: dict[str, int] | None) -> AofError | None:
+    counts = tests or {}
+    whole = all(type(count) is int and 0 <= count < 2**53 for count in counts.values())
+    if not whole or not counts.keys() <= {"total", "passed", "failed"}:
+        return InvalidInput("'tests' must hold counts", "use total, passed and failed, each 0 or more")
+    if "total" in counts and counts.get("passed", 0) + counts.get("failed", 0) > counts["total"]:
+        return InvalidInput("'tests' counts more passed and failed than there are", "correct the total")
+    return None
+
+
+def _escaping(*refs: tuple[str, str | None]) -> AofError | None:
+    """A reference stays inside its folder."""
+    for field, ref in refs:
+        if ref is not None and (ref.startswith(("/", "\\")) or ".." in ref.replace("\\", "/").split("/")):
+            return InvalidInput(
+                f"'{field}' leaves the task's folder: {ref[:80]!r}", "use a path such as outputs/summary.md"
+            )
+    return None
+
+
+def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], now: int) -> tuple[Draft, ...]:
+    agent, run = by
+    result: dict[str, Any] = {
+        "agentId": agent,
+        "outcome": outcome,
+        "summaryRef": command.summary_ref,
+        "deliverables": list(command.deliverables),
+        "tests": command.tests,
+        "blockers": list(command.blockers),
+        "notes": command.notes or command.summary,
+        "acceptance": list(command.acceptance),
+    }
+    payload: dict[str, Any] = {"result": {name: value for name, value in result.items() if value}}
+    if command.summary:
+        payload["workLog"] = f"{agent}: {command.summary}"
+    reported = Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)
+    return (reported, *_applied(task, outcome, by, command.blockers, now))
+
+
+def apply_result(task: Task, result: Result, now: int, reason: str) -> tuple[Draft, ...]:
+    """The transitions of a result that is on record already, as recovery and session end need them."""
+    return _applied(task, result.outcome, (result.agent_id, result.run_id), result.blockers, now, reason=reason)
+
+
+def _applied(
+    task: Task, outcome: str, by: tuple[str, str], blockers: tuple[str, ...], now: int, *, reason: str | None = None
+) -> tuple[Draft, ...]:
+    """Close the run and walk the task through the transitions of its outcome."""
+    agent, run = by
+    ended = {"agent": agent, "outcome": outcome}
+    closed = Draft(type="task.attempt.completed", task_id=task.id, run_id=run, payload=ended)
+    named: dict[str, Any] = {"blockers": list(blockers)} if blockers else {}
+    if outcome == "blocked":
+        held = "; ".join(blockers) or "the run reported that it is blocked"
+        moved = to_blocked(task, now, kind="blocked", reason=held, by=agent, origin="in-progress", **named)
+        if reason:
+            moved.payload["reason"] = reason
+        return (closed, moved)
+    reviewed = transition(task, "review", origin="in-progress", reason=reason or outcome, **named)
+    if outcome == "done" and task.metadata.get("reviewRequired") is False:
+        return (closed, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
+    return (closed, reviewed)
+
+
+def _missing_step(task: Task) -> tuple[str, Call]:
+    steps = {
+        "backlog": ("promote it to ready, then claim it", Call("update", {"task_id": task.id, "status": "ready"})),
+        "blocked": ("unblock it, then claim it", Call("unblock", {"task_id": task.id})),
+        "review": ("approve it, or reject it with blockers", Call("approve", {"task_id": task.id})),
+    }
+    return steps.get(task.status, ("retry it, then claim it", Call("retry", {"task_id": task.id, "reason": "…"})))

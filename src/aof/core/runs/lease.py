@@ -1,0 +1,168 @@
+"""Leases: who may write to a running task, how one is taken, kept and given back."""
+
+from __future__ import annotations
+
+from aof.core.errors import AlreadyClaimed, AofError, Call, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.events import Draft
+from aof.core.ids import run_id
+from aof.core.limits import REASON, names, text
+from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.ending import close_run
+from aof.core.runs.run import Heartbeat
+from aof.core.tasks import dependencies, graph
+from aof.core.tasks.commands import Beat, Claim, OnTask, Release
+from aof.core.tasks.fields import bad_ttl
+from aof.core.tasks.task import Lease, Task
+from aof.core.tasks.transitions import transition
+from aof.core.times import iso, millis
+
+
+def authorize(task: Task, command: OnTask) -> str | AofError:
+    """The agent that a worker's write counts for, or why the caller may not write."""
+    lease = task.lease
+    if command.run is not None and (lease is None or lease.run_id != command.run):
+        return stale(task, command.run)
+    if lease is None:
+        return StaleLease(
+            f"{task.id} is {task.status}: nobody is running it",
+            "claim it first",
+            Call("claim", {"task_id": task.id, "agent": command.acting}),
+            status=task.status,
+        )
+    if command.run is None and (refusal := _not_recognised(task, lease, command.acting)):
+        return refusal
+    return lease.agent if task.cancel is None else stale(task, lease.run_id)
+
+
+def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
+    """Without a run, only a name stands for the holder; it must be the right one and mean one run only."""
+    if acting != lease.agent:
+        return NotLeaseHolder(
+            f"{task.id} is held by {lease.agent}, not by {acting}",
+            f"only {lease.agent} may write to it until {lease.expires_at}",
+            Call("show", {"task_id": task.id}),
+            holder=lease.agent,
+        )
+    if acting in task.retry.agents:
+        return RunRequired(
+            f"{lease.agent} has had an earlier run of {task.id} and must name the run it acts for",
+            "name the run that the claim returned",
+            Call("heartbeat", {"task_id": task.id, "run": lease.run_id}),
+        )
+    return None
+
+
+def stale(task: Task, run: str) -> StaleLease:
+    """The refusal for a run that was replaced, ended or cancelled."""
+    lease = task.lease
+    if lease is None:
+        why = f"it is {task.status}"
+    elif lease.run_id == run:
+        why = "it is being cancelled"
+    else:
+        why = f"it is now held by {lease.agent} under epoch {lease.epoch}"
+    return StaleLease(
+        f"run {run[:80]} no longer holds {task.id}: {why}",
+        "stop this work; what it did later is not recorded",
+        Call("show", {"task_id": task.id}),
+        run_id=run[:80],
+    )
+
+
+def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
+    """When the lease ends: the later of what it says and the same run's last heartbeat."""
+    end = millis(lease.expires_at)
+    if heartbeat is not None and heartbeat.run_id == lease.run_id:
+        end = max(end, millis(heartbeat.expires_at))
+    return end
+
+
+def claim(records: Records, command: Claim, now: int) -> Verdict:
+    """Take a task that can be run: one commit of status, lease and run."""
+    task = records.task(command.task_id)
+    if task.lease is not None:
+        return AlreadyClaimed(
+            f"{task.id} is already claimed by {task.lease.agent}",
+            "take another task",
+            Call("claim", {"agent": command.acting}),
+            holder=task.lease.agent,
+            run_id=task.lease.run_id,
+            expires_at=task.lease.expires_at,
+        )
+    if refusal := graph.readiness(records, task, now):
+        return refusal
+    return start(records, task, command.acting, now, ttl_ms=command.ttl_ms, worker=command.worker)
+
+
+def start(
+    records: Records, task: Task, agent: str, now: int, *, ttl_ms: int | None = None, worker: str = "pull"
+) -> Verdict:
+    """The drafts of a new run under a new lease, whatever the status was."""
+    ttl = _ttl(records, task) if ttl_ms is None else ttl_ms
+    if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
+        return problem
+    attempt = task.retry.attempts + 1
+    run = run_id(task.id, attempt)
+    expires = iso(now + ttl)
+    payload = {
+        "agent": agent,
+        "attempt": attempt,
+        "epoch": attempt,
+        "expiresAt": expires,
+        "ttlMs": ttl,
+        "worker": worker,
+        "cause": task.retry.cause or ("first" if attempt == 1 else "retry"),
+    }
+    first = Heartbeat(
+        task_id=task.id, agent_id=agent, run_id=run, last_heartbeat=iso(now), beat_count=0, expires_at=expires
+    )
+    moved = transition(task, "in-progress", reason="claimed")
+    started = Draft(type="task.attempt.started", task_id=task.id, run_id=run, payload=payload)
+    return Decision(drafts=(moved, started), heartbeat=first, agent=agent)
+
+
+def _ttl(records: Records, task: Task) -> int:
+    """The task's own figure, unless a file was edited so that it is none."""
+    own = task.metadata.get("leaseTtlMs")
+    return own if isinstance(own, int) and bad_ttl("leaseTtlMs", own) is None else records.policy.lease_ttl_ms
+
+
+def beat(records: Records, command: Beat, now: int) -> Verdict:
+    """A sign of life: no event, only a later end of the lease."""
+    task = records.task(command.task_id)
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+        return problem
+    return Decision(heartbeat=next_beat(records, task, now, command.ttl_ms), agent=holder)
+
+
+def next_beat(records: Records, task: Task, now: int, ttl_ms: int | None = None) -> Heartbeat | None:
+    """The heartbeat that follows the last one; None for a task that nobody runs."""
+    lease = task.lease
+    if lease is None:
+        return None
+    last = records.heartbeats[task.id]
+    count = last.beat_count if last is not None and last.run_id == lease.run_id else 0
+    return Heartbeat(
+        task_id=task.id,
+        agent_id=lease.agent,
+        run_id=lease.run_id,
+        last_heartbeat=iso(now),
+        beat_count=count + 1,
+        expires_at=iso(now + (ttl_ms or lease.ttl_ms)),
+    )
+
+
+def release(records: Records, command: Release, now: int) -> Verdict:
+    """Give the task back; the run ends without a result, and that is no failure."""
+    task = records.task(command.task_id)
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    if problem := text("reason", command.reason, REASON):
+        return problem
+    closed = close_run(task, now, status="released", code="released")
+    returned = dependencies.back(records, task, "ready", now, reason=command.reason or "released")
+    return Decision(drafts=(*closed, *returned), agent=holder)

@@ -1,0 +1,44 @@
+"""The Resume Protocol: a run whose lease has ended is recovered by what it reported, never by guessing."""
+
+from __future__ import annotations
+
+from aof.core.events import Draft
+from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.completion import apply_result
+from aof.core.runs.ending import close_run
+from aof.core.runs.lease import lease_end
+from aof.core.runs.retry import requeue_or_bury
+from aof.core.tasks import cancelling
+from aof.core.tasks.commands import Expire
+
+
+def expire(records: Records, command: Expire, now: int) -> Verdict:
+    """Recover one task; one that has moved on, whose lease was renewed or whose run has ended is left alone."""
+    task = records.task(command.task_id)
+    lease = task.lease
+    if lease is None or (task.cancel is not None and task.cancel.stopped):
+        return Decision()
+    if lease_end(lease, records.heartbeats[task.id]) > now:
+        return Decision()
+    result = records.results[task.id]
+    if result is not None and result.run_id == lease.run_id and task.cancel is None:
+        reason = f"stale_heartbeat_{result.outcome}"
+        return Decision(drafts=apply_result(task, result, now, reason), agent=lease.agent)
+    lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})
+    code, message = "stale_heartbeat", f"{lease.agent} gave no sign of life and reported no result"
+    closed = close_run(
+        task, now, status="expired", code=code, message=message, cause="lost", counts=task.cancel is None
+    )
+    if task.cancel is not None:
+        return Decision(drafts=(lost, *closed, *cancelling.settled(records, task, now)))
+    followed = requeue_or_bury(
+        records,
+        task,
+        now,
+        code=code,
+        message=message,
+        cause="lost",
+        retryable=True,
+        reason="stale_heartbeat_reclaim",
+    )
+    return Decision(drafts=(lost, *closed, *followed))

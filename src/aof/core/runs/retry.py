@@ -1,0 +1,106 @@
+"""The retry policy: how a run ends in vain, and whether the task is tried again. Must not know the clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core.errors import AofError, Call, InvalidTransition, NotFound
+from aof.core.events import Draft
+from aof.core.limits import ITEM, NOTES, REASON, choice, line, text
+from aof.core.records import Decision, Policy, Records, Verdict
+from aof.core.runs.ending import close_run, failure
+from aof.core.runs.lease import authorize
+from aof.core.tasks import dependencies, graph
+from aof.core.tasks.commands import Fail, RetryTask
+from aof.core.tasks.lifecycle import CAUSES, FINISHED
+from aof.core.tasks.task import Task
+from aof.core.tasks.transitions import transition
+from aof.core.times import iso
+
+
+def backoff_ms(policy: Policy, failures: int) -> int:
+    """How long to wait after the nth failure in a row."""
+    exponent = min(max(failures - 1, 0), 40)
+    return int(min(policy.retry_base_ms * policy.retry_factor**exponent, policy.retry_cap_ms))
+
+
+def requeue_or_bury(
+    records: Records, task: Task, now: int, *, code: str, message: str, cause: str, retryable: bool, reason: str
+) -> tuple[Draft, ...]:
+    """After a counted failure: `ready` with a wait while attempts are left, else `deadletter`, its dependents told."""
+    failures = task.retry.failures + 1
+    if not retryable or failures >= task.retry.max_attempts:
+        return buried(records, task, now, reason=reason, error=failure(task, now, code, message, cause))
+    payload: dict[str, Any] = {
+        "reason": reason,
+        "attempt": task.retry.attempts + 1,
+        "notBefore": iso(now + backoff_ms(records.policy, failures)),
+        "cause": "lost_worker" if cause == "lost" else "retry",
+    }
+    waiting = Draft(type="task.retrying", task_id=task.id, payload=payload)
+    return (waiting, *dependencies.back(records, task, "ready", now, reason=reason))
+
+
+def buried(records: Records, task: Task, now: int, *, reason: str, error: dict[str, str]) -> tuple[Draft, ...]:
+    """Give the task up: `deadletter` with the cause on it, its dependents told."""
+    dead = transition(task, "deadletter", reason=reason, error=error)
+    return (dead, *dependencies.cascade(records, (task.id,), "deadletter", now))
+
+
+def fail(records: Records, command: Fail, now: int) -> Verdict:
+    """End the run as failed."""
+    task = records.task(command.task_id)
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    problem = (
+        text("message", command.message, NOTES)
+        or line("code", command.code, ITEM, required=True)
+        or choice("cause", command.cause, CAUSES)
+    )
+    if problem:
+        return problem
+    what: dict[str, Any] = {"code": command.code, "message": command.message, "cause": command.cause}
+    ended = close_run(task, now, status="failed", counts=True, **what)
+    followed = requeue_or_bury(records, task, now, retryable=command.retryable, reason=command.code, **what)
+    limit = Draft(type="task.timed_out", task_id=task.id, run_id=ended[0].run_id, payload={"limit": command.code})
+    first = (limit,) if command.cause == "timed_out" else ()
+    return Decision(drafts=(*first, *ended, *followed), agent=holder)
+
+
+def retry(records: Records, command: RetryTask, now: int) -> Verdict:
+    """Make a finished task ready again, or end the wait before the next try."""
+    task = records.task(command.task_id)
+    problem = text("reason", command.reason, REASON, required=True) or _not_again(records, task)
+    if problem:
+        return problem
+    if task.status == "ready":
+        at = graph.retry_at(task)
+        return Decision(drafts=(by_hand(task, command.reason),) if at is not None and at > now else ())
+    return Decision(drafts=revived(records, task, now, command.reason))
+
+
+def _not_again(records: Records, task: Task) -> AofError | None:
+    if task.archived:
+        return NotFound(f"{task.id} is archived; archived tasks are not run again", "create a new task instead")
+    if task.status not in FINISHED and task.status != "ready":
+        return InvalidTransition(
+            f"{task.id} is {task.status}; only a done, cancelled or dead task is retried",
+            "see what it waits for",
+            Call("show", {"task_id": task.id}),
+        )
+    if task.parent_id is None or records.look(task.parent_id) is None:
+        return None
+    return graph.closed_to_children(records, task.parent_id)
+
+
+def revived(records: Records, task: Task, now: int, reason: str) -> tuple[Draft, ...]:
+    """A finished task is ready again, and so is what was blocked because of it."""
+    freed = dependencies.release_dependents(records, task.id, now)
+    return (by_hand(task, reason), *dependencies.back(records, task, "ready", now, reason=reason), *freed)
+
+
+def by_hand(task: Task, reason: str) -> Draft:
+    """Somebody wants it tried again: failures are counted anew, and nothing is waited for."""
+    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "retry", "byHand": True}
+    return Draft(type="task.retrying", task_id=task.id, payload=payload)

@@ -1,0 +1,51 @@
+"""What review makes of a reported result: approval, or a rejection with reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core import limits
+from aof.core.errors import Call, InvalidInput, NotReady
+from aof.core.records import Decision, Records, Verdict
+from aof.core.tasks import dependencies, graph
+from aof.core.tasks.commands import Approve, Reject
+from aof.core.tasks.task import Task
+from aof.core.tasks.transitions import no_edge, transition
+
+
+def approve(records: Records, command: Approve, _now: int) -> Verdict:
+    """Accept what is in review."""
+    task = records.task(command.task_id)
+    if task.status == "done":
+        return Decision()
+    if task.status != "review":
+        return NotReady(
+            f"{task.id} is {task.status}; only a task in review can be approved",
+            "complete it first",
+            Call("complete", {"task_id": task.id, "summary": "…"}),
+        )
+    return limits.text("reason", command.reason, limits.REASON) or accept(task, command.acting, command.reason)
+
+
+def accept(task: Task, by: str, text: str | None) -> Verdict:
+    """The approval itself, unless the task is being cancelled."""
+    more = {"workLog": f"{by}: {text}"} if text else {}
+    return graph.being_cancelled(task) or Decision(drafts=(transition(task, "done", reason="approved", by=by, **more),))
+
+
+def reject(records: Records, command: Reject, now: int) -> Verdict:
+    """Send what is in review back to `ready`, with the reasons in the work log."""
+    task = records.task(command.task_id)
+    if problem := limits.items("blockers", command.blockers, limits.BLOCKERS):
+        return problem
+    if not command.blockers:
+        return InvalidInput(
+            "a rejection needs at least one blocker",
+            "say what has to change",
+            Call("reject", {"task_id": task.id, "blockers": ["…"]}),
+        )
+    if task.status != "review":
+        return no_edge(task, "ready", "only a task in review can be rejected")
+    said = "; ".join(command.blockers)
+    more: dict[str, Any] = {"blockers": list(command.blockers), "workLog": f"{command.acting} rejected: {said}"}
+    return Decision(drafts=dependencies.back(records, task, "ready", now, reason=said, **more))

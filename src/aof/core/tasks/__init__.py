@@ -1,0 +1,1 @@
+"""What a task is, which commands change it, and what follows from each."""

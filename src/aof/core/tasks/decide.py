@@ -1,0 +1,62 @@
+"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from aof.core import limits
+from aof.core.errors import AofError
+from aof.core.records import Records, Verdict
+from aof.core.runs import completion, lease, recovery, retry, review
+from aof.core.tasks import blocking, cancelling, creating, dependencies, editing, graph, intake, linking, updating
+from aof.core.tasks import commands as c
+
+
+def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """What the command does to what is loaded; the same input always gives the same answer."""
+    return _unheard(records, command) or _DECIDERS[type(command)](records, command, now)
+
+
+def _unheard(records: Records, command: c.OnTask) -> AofError | None:
+    """Why the command is not even looked at: a nameless caller, no such task, or one that is being cancelled."""
+    problem = limits.line("actor", command.actor, _NAME, required=True) or limits.line("run", command.run, _NAME)
+    if problem or (problem := limits.name("agent", command.agent)):
+        return problem
+    if isinstance(command, c.Create) or (isinstance(command, c.TakeIn) and command.created is not None):
+        return None
+    task = records.look(command.task_id)
+    if task is None:
+        return graph.missing(command.task_id)
+    return graph.being_cancelled(task) if isinstance(command, _NOT_WHILE_CANCELLING) else None
+
+
+_NAME: Final = 128
+_NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
+_DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
+    c.Create: creating.create,
+    c.Claim: lease.claim,
+    c.Beat: lease.beat,
+    c.Release: lease.release,
+    c.Report: editing.report,
+    c.Update: updating.update,
+    c.Edit: editing.edit,
+    c.Complete: completion.complete,
+    c.Approve: review.approve,
+    c.Reject: review.reject,
+    c.Fail: retry.fail,
+    c.CancelTask: cancelling.cancel,
+    c.Settle: cancelling.settle,
+    c.Block: blocking.block,
+    c.Unblock: blocking.unblock,
+    c.Pause: blocking.pause,
+    c.Resume: blocking.resume,
+    c.RetryTask: retry.retry,
+    c.Archive: editing.archive,
+    c.AddDependency: dependencies.add_dependency,
+    c.RemoveDependency: dependencies.remove_dependency,
+    c.Link: linking.link,
+    c.Unlink: linking.unlink,
+    c.Expire: recovery.expire,
+    c.TakeIn: intake.take_in,
+}

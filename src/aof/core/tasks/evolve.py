@@ -1,0 +1,180 @@
+"""`evolve(task, event)`: what each kind of event makes of a task. The log alone rebuilds every task this way.
+
+An event of a kind that is not in the table changes only `rev` and `updatedAt`. Must not judge: whether an event
+may happen was decided before it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from aof.core.events import Event
+from aof.core.tasks import worklog
+from aof.core.tasks.lifecycle import FINISHED
+from aof.core.tasks.task import Blocked, Cancel, Failure, Lease, Link, Retry, Task
+
+_replace = msgspec.structs.replace
+
+
+def evolve(task: Task | None, event: Event) -> Task:
+    """The task after the event."""
+    if task is None:
+        if event.type not in ("task.created", "task.restored"):
+            message = f"event {event.seq} ({event.type}) comes before the creation of {event.task_id}"
+            raise ValueError(message)
+        return _created(event)
+    if event.seq <= task.rev:
+        return task
+    if event.type == "task.restored":  # from a file that knew more than the log
+        return _created(event)
+    handler = _HANDLERS.get(event.type)
+    changes = handler(task, event) if handler else {}
+    entry = event.payload.get("workLog")
+    if entry is not None:
+        changes["body"] = worklog.append(changes.get("body", task.body), event.timestamp, entry)
+    layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
+    return _replace(task, rev=event.seq, updated_at=event.timestamp, layout=layout, **changes)
+
+
+def _created(event: Event) -> Task:
+    fields = dict(event.payload["task"])
+    body = fields.pop("body", "")
+    extra = fields.pop("extra", {})
+    stamps = dict.fromkeys(("createdAt", "lastTransitionAt"), event.timestamp)
+    fields = stamps | fields | {"id": event.task_id, "rev": event.seq, "updatedAt": event.timestamp}
+    task = msgspec.convert(fields, Task)
+    return _replace(task, body=body, extra=extra, layout=event.layout)
+
+
+def _transitioned(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    target = payload["to"]
+    changes: dict[str, Any] = {"status": target, "last_transition_at": event.timestamp}
+    if task.status == "in-progress":
+        changes["lease"] = None
+    if target == "blocked":
+        changes["blocked"] = msgspec.convert(payload["blocked"], Blocked)
+    elif task.blocked is not None:
+        changes["blocked"] = None
+    if "error" in payload:
+        changes["last_error"] = msgspec.convert(payload["error"], Failure)
+    if target in FINISHED:
+        changes["ended_at"] = event.timestamp
+    elif task.ended_at is not None:
+        changes["ended_at"] = None
+    return changes
+
+
+def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    retry = _replace(task.retry, attempts=payload["attempt"], not_before=None, cause=None)
+    return {
+        "lease": Lease(
+            agent=payload["agent"],
+            run_id=event.run_id or "",
+            epoch=payload["epoch"],
+            acquired_at=event.timestamp,
+            expires_at=payload["expiresAt"],
+            ttl_ms=payload["ttlMs"],
+            worker=payload["worker"],
+        ),
+        "retry": retry,
+        "progress": {},
+        "started_at": task.started_at or event.timestamp,
+    }
+
+
+def _ended(task: Task, agent: str, **changes: Any) -> Retry:
+    agents = task.retry.agents if agent in task.retry.agents else (*task.retry.agents, agent)
+    return _replace(task.retry, agents=agents, **changes)
+
+
+def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
+    return {"retry": _ended(task, event.payload["agent"]), "last_error": None}
+
+
+def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    error = msgspec.convert(payload["error"], Failure)
+    if payload["counts"]:
+        retry = _ended(task, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
+        return {"retry": retry, "last_error": error}
+    changes: dict[str, Any] = {"retry": _ended(task, payload["agent"], cause=payload["cause"])}
+    if task.cancel is not None:
+        changes["cancel"] = _replace(task.cancel, stopped=True)
+    return changes
+
+
+def _retrying(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    retry = _replace(task.retry, not_before=payload.get("notBefore"), cause=payload["cause"])
+    if payload.get("byHand"):
+        retry = _replace(retry, failures=0)
+        return {"retry": retry, "cancel": None, "last_error": None}
+    return {"retry": retry}
+
+
+def _updated(task: Task, event: Event) -> dict[str, Any]:
+    changes = event.payload["changes"]
+    whole = msgspec.to_builtins(task)
+    body, extra = changes.get("body", task.body), task.extra
+    for name, value in changes.items():
+        if name == "extra":
+            extra = value
+        elif name != "body":
+            if value is None:
+                whole.pop(name, None)
+            else:
+                whole[name] = value
+    fresh = msgspec.convert(whole, Task)
+    renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
+    for name in ("rev", "updated_at", "layout"):
+        del renewed[name]
+    return renewed | {"body": body, "extra": extra}
+
+
+def _progress(task: Task, event: Event) -> dict[str, Any]:
+    facts = {name: value for name, value in event.payload.items() if name not in ("workLog", "note", "blockers")}
+    return {"progress": task.progress | facts | {"at": event.timestamp, "runId": event.run_id}}
+
+
+def _cancel_requested(_task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    return {"cancel": Cancel(by=payload["by"], at=event.timestamp, reason=payload.get("reason"))}
+
+
+def _dependency_updated(_task: Task, event: Event) -> dict[str, Any]:
+    depends_on = event.payload.get("dependsOn")
+    return {} if depends_on is None else {"depends_on": tuple(depends_on)}
+
+
+def _linked(task: Task, event: Event) -> dict[str, Any]:
+    edge = (event.payload["kind"], event.payload["targetId"])
+    links = tuple(link for link in task.links if (link.kind, link.target_id) != edge)
+    if event.type == "task.link.added":
+        reason = event.payload.get("reason")
+        links += (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp, reason=reason),)
+    return {"links": links}
+
+
+def _archived(_task: Task, _event: Event) -> dict[str, Any]:
+    return {"archived": True}
+
+
+_HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
+    "task.transitioned": _transitioned,
+    "task.attempt.started": _attempt_started,
+    "task.attempt.completed": _attempt_completed,
+    "task.attempt.failed": _attempt_failed,
+    "task.retrying": _retrying,
+    "task.updated": _updated,
+    "task.progress": _progress,
+    "task.cancel_requested": _cancel_requested,
+    "task.dependency.updated": _dependency_updated,
+    "task.link.added": _linked,
+    "task.link.removed": _linked,
+    "task.archived": _archived,
+}

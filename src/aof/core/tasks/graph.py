@@ -1,0 +1,168 @@
+"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aof.core.errors import AofError, Call, CancelRequested, NotReady, ResourceBusy, TaskNotFound
+from aof.core.ids import is_task_id
+from aof.core.records import Records
+from aof.core.tasks.lifecycle import FINISHED
+from aof.core.tasks.task import Task
+from aof.core.times import millis
+
+
+def missing(task_id: str, hint: str = "list what there is") -> TaskNotFound:
+    """The refusal for an ID that names no task."""
+    shown = task_id if is_task_id(task_id) else repr(task_id[:80])
+    return TaskNotFound(f"there is no task {shown}", hint, Call("list", {}))
+
+
+def being_cancelled(task: Task) -> CancelRequested | None:
+    """The refusal for a task whose cancellation is recorded and has not settled yet."""
+    if task.cancel is None or task.status in FINISHED:
+        return None
+    return CancelRequested(
+        f"{task.id} is being cancelled",
+        "wait until it is cancelled; then it can be retried",
+        Call("retry", {"task_id": task.id, "reason": "…"}),
+    )
+
+
+def readiness(records: Records, task: Task, now: int) -> AofError | None:
+    """None when the task can be run now, else the refusal that says what it waits for."""
+    if refusal := being_cancelled(task) or _not_in_ready(task):
+        return refusal
+    return (
+        _held_by_dependency(records, task)
+        or _held_by_time(task, now)
+        or _held_by_children(records, task)
+        or occupied(records, task)
+    )
+
+
+def retry_at(task: Task) -> int | None:
+    """The moment before which a failed task is not run again."""
+    return None if task.retry.not_before is None else millis(task.retry.not_before)
+
+
+def _not_in_ready(task: Task) -> NotReady | None:
+    if task.status == "ready" and not task.archived:
+        if not task.metadata.get("draft"):
+            return None
+        hint, call = "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
+        return NotReady(f"{task.id} is a draft", hint, call, status=task.status)
+    hints = {
+        "backlog": ("promote it first", Call("update", {"task_id": task.id, "status": "ready"})),
+        "in-progress": ("take another task", Call("show", {"task_id": task.id})),
+        "blocked": ("unblock it first", Call("unblock", {"task_id": task.id})),
+        "review": ("approve or reject it", Call("approve", {"task_id": task.id})),
+    }
+    retry = ("run it again", Call("retry", {"task_id": task.id, "reason": "…"}))
+    hint, call = hints.get(task.status, retry)
+    why = f": {task.blocked.reason}" if task.blocked else ""
+    return NotReady(f"{task.id} is {'archived' if task.archived else task.status}{why}", hint, call, status=task.status)
+
+
+def _held_by_dependency(records: Records, task: Task) -> NotReady | None:
+    for dependency in task.depends_on:
+        blocker = records.look(dependency)
+        if blocker is None or blocker.status != "done":
+            return NotReady(
+                f"{task.id} waits for {dependency}, which is {'missing' if blocker is None else blocker.status}",
+                f"finish {dependency} first, or remove the dependency",
+                Call("dep_remove", {"task_id": task.id, "blocker_id": dependency}),
+                waits_for=dependency,
+            )
+    return None
+
+
+def _held_by_time(task: Task, now: int) -> NotReady | None:
+    at = retry_at(task)
+    if at is None or at <= now:
+        return None
+    return NotReady(
+        f"{task.id} is retried at {task.retry.not_before}, after failure {task.retry.failures}",
+        "wait until then, or end the wait",
+        Call("retry", {"task_id": task.id, "reason": "…"}),
+        not_before=task.retry.not_before,
+    )
+
+
+def _held_by_children(records: Records, task: Task) -> NotReady | None:
+    if not task.metadata.get("waitForChildren"):
+        return None
+    for child_id in records.children[task.id]:
+        child = records.look(child_id)
+        if child is not None and child.status not in FINISHED:
+            return NotReady(
+                f"{task.id} waits for its child {child_id}, which is {child.status}",
+                f"finish {child_id} first",
+                Call("show", {"task_id": child_id}),
+                waits_for=child_id,
+            )
+    return None
+
+
+def occupied(records: Records, task: Task) -> ResourceBusy | None:
+    """The refusal while others take up every slot of the resource that the task needs."""
+    if task.resource is None:
+        return None
+    holders = [holder for holder in records.resource_holders[task.resource] if holder != task.id]
+    slots = records.policy.resource_slots.get(task.resource, 1)
+    if len(holders) < slots:
+        return None
+    who = f"which {', '.join(holders)} occupies" if holders else "which has no slots"
+    return ResourceBusy(
+        f"{task.id} needs '{task.resource}', {who}",
+        "wait until it is free, or give it more slots",
+        Call("show", {"task_id": holders[0] if holders else task.id}),
+        resource=task.resource,
+        waits_for=holders[0] if holders else None,
+    )
+
+
+def ancestors(records: Records, parent_id: str | None) -> Iterator[Task]:
+    """The tasks above, from the parent up; a circle that a damaged file made ends the walk."""
+    seen: set[str] = set()
+    while parent_id is not None and parent_id not in seen:
+        seen.add(parent_id)
+        parent = records.look(parent_id)
+        if parent is None:
+            return
+        yield parent
+        parent_id = parent.parent_id
+
+
+def closed_to_children(records: Records, parent_id: str) -> AofError | None:
+    """Why nothing may be put or run below the parent: it is not there, or it or one above it is cancelled."""
+    lineage = list(ancestors(records, parent_id))
+    if not lineage:
+        return missing(parent_id, "name a parent that exists")
+    for above in lineage:
+        if above.cancel is not None or above.status == "cancelled":
+            return CancelRequested(
+                f"{above.id} is cancelled, and nothing below it is started",
+                f"retry {above.id} first",
+                Call("retry", {"task_id": above.id, "reason": "…"}),
+            )
+    return None
+
+
+def find_path(edges: dict[str, tuple[str, ...]], start: str, goal: str) -> tuple[str, ...]:
+    """The way along dependencies from start to goal, both included; empty when there is none."""
+    trail: dict[str, str | None] = {start: None}
+    queue = [start]
+    for current in queue:
+        if current == goal:
+            path: list[str] = []
+            step: str | None = current
+            while step is not None:
+                path.append(step)
+                step = trail[step]
+            return tuple(reversed(path))
+        for following in edges.get(current, ()):
+            if following not in trail:
+                trail[following] = current
+                queue.append(following)
+    return ()

@@ -1,0 +1,50 @@
+"""What is known while a command's needs are still being found out. Must not know any command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from aof.core.ids import is_task_id
+from aof.core.records import Records
+from aof.core.tasks.graph import ancestors
+from aof.core.tasks.task import Task
+
+
+class Known:
+    """What has been loaded so far, with nothing instead of an error for what has not."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = msgspec.structs.replace(records, tasks=_Loaded(records.tasks))
+
+    def task(self, task_id: str) -> Task | None:
+        """The task, if it has been loaded and is there."""
+        return self.records.look(task_id)
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below, as far as known."""
+        return self.records.children.get(task_id, ())
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for it, as far as known."""
+        return self.records.dependents.get(task_id, ())
+
+    def above(self, parent_id: str | None) -> set[str]:
+        """The parent and all that is known to stand above it, with the next one to be loaded."""
+        found = {parent_id} if parent_id is not None else set()
+        for task in ancestors(self.records, parent_id):
+            found |= {task.parent_id} if task.parent_id is not None else set()
+        return ids(found)
+
+
+class _Loaded(dict[str, Task | None]):
+    """Tasks by ID, None for those that have not been loaded."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+def ids(found: Iterable[object]) -> set[str]:
+    """Those that can be task IDs; the others name nothing that could be loaded."""
+    return {task_id for task_id in found if isinstance(task_id, str) and is_task_id(task_id)}

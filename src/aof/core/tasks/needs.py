@@ -1,0 +1,185 @@
+"""What each command looks at, so that exactly this can be locked and loaded before it is decided.
+
+`needs` is asked again after each loading, with more known; once nothing new comes, the set is complete. What is no
+task ID is never asked for. Must not decide anything: asking for too much costs time, asking for too little is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from aof.core.ids import is_task_id
+from aof.core.records import Needs, Records
+from aof.core.tasks import commands as c
+from aof.core.tasks.cancelling import topmost
+from aof.core.tasks.creating import bad_key
+from aof.core.tasks.intake import theirs
+from aof.core.tasks.known import Known, ids
+
+_GRAPH = frozenset({"graph"})
+
+
+def needs(command: c.OnTask, known: Records) -> Needs:
+    """The records and locks that the command needs, as far as can be said from what is known."""
+    if not is_task_id(command.task_id):
+        return Needs()
+    describe = _NEEDS.get(type(command))
+    return describe(command, Known(known)) if describe else Needs(write=frozenset({command.task_id}))
+
+
+def _create(command: c.Create, known: Known) -> Needs:
+    read = ids(command.depends_on) | known.above(command.parent_id)
+    own = frozenset({command.task_id})
+    if command.key is None or bad_key(command.key):
+        return Needs(write=own, read=frozenset(read))
+    read |= ids([known.records.key_owners.get(command.key)])
+    names = frozenset({f"key:{command.key}"})
+    return Needs(write=own, read=frozenset(read), names=names, keys=frozenset({command.key}))
+
+
+def _starting(command: c.OnTask, known: Known) -> Needs:
+    """A new run reads the dependencies, the children it may wait for, and who occupies the resource."""
+    task = known.task(command.task_id)
+    own = frozenset({command.task_id})
+    if task is None or task.status not in ("ready", "review"):
+        return Needs(write=own)
+    read = ids(task.depends_on)
+    waits = bool(task.metadata.get("waitForChildren"))
+    if waits:
+        read |= ids(known.children(task.id))
+    resources = frozenset({task.resource}) if task.resource else frozenset()
+    return Needs(
+        write=own,
+        read=frozenset(read),
+        names=frozenset(f"resource:{resource}" for resource in resources),
+        children=own if waits else frozenset(),
+        resources=resources,
+    )
+
+
+def _beating(command: c.OnTask, _known: Known) -> Needs:
+    own = frozenset({command.task_id})
+    return Needs(write=own, heartbeats=own)
+
+
+def _returning(command: c.OnTask, known: Known) -> Needs:
+    """Who goes back to waiting looks whether the dependencies are alive."""
+    task = known.task(command.task_id)
+    return Needs(write=frozenset({command.task_id}), read=frozenset(ids(task.depends_on if task else ())))
+
+
+def _ending(command: c.OnTask, known: Known) -> Needs:
+    """What may kill or revive a task tells its dependents; they look at their other dependencies."""
+    own = frozenset({command.task_id})
+    task = known.task(command.task_id)
+    waiting = known.dependents(command.task_id)
+    read = ids(task.depends_on) | known.above(task.parent_id) if task else set()
+    for dependent_id in waiting:
+        dependent = known.task(dependent_id)
+        read |= ids(dependent.depends_on if dependent is not None else ())
+    write = own | ids(waiting)
+    return Needs(write=write, read=frozenset(read) - write, dependents=own)
+
+
+def _cancelling(command: c.OnTask, known: Known) -> Needs:
+    """The whole tree of the cancellation that this belongs to, and everything that depends on any of it."""
+    task = known.task(command.task_id)
+    above = known.above(task.parent_id) if task is not None else set()
+    top = topmost(known.records, task).id if task is not None and task.cancel is not None else command.task_id
+    tree = [top] if top == command.task_id else [top, command.task_id]
+    write = set(tree)
+    for member in tree:
+        fresh = ids(known.children(member)) - write
+        tree += sorted(fresh)
+        write |= fresh
+    for member in tree:
+        write |= ids(known.dependents(member))
+    whole = frozenset(tree)
+    return Needs(write=frozenset(write), read=frozenset(above - write), children=whole, dependents=whole)
+
+
+def _settling(command: c.OnTask, known: Known) -> Needs:
+    task = known.task(command.task_id)
+    cancelled = task is not None and task.cancel is not None
+    return _cancelling(command, known) if cancelled else Needs(write=frozenset({command.task_id}))
+
+
+def _expire(command: c.OnTask, known: Known) -> Needs:
+    task = known.task(command.task_id)
+    own = frozenset({command.task_id})
+    cancelled = task is not None and task.cancel is not None
+    base = _cancelling(command, known) if cancelled else _ending(command, known)
+    return msgspec.structs.replace(base, heartbeats=own, results=own)
+
+
+def _dependency(command: c.AddDependency, _known: Known) -> Needs:
+    blocker = frozenset(ids([command.blocker_id]))
+    own = frozenset({command.task_id})
+    return Needs(write=own, read=blocker - own, names=_GRAPH, reachable=blocker)
+
+
+def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
+    return msgspec.structs.replace(_returning(command, known), names=_GRAPH)
+
+
+def _link(command: c.Link, known: Known) -> Needs:
+    own = frozenset({command.task_id})
+    if command.kind == "parent":
+        return Needs(write=own, read=frozenset(known.above(command.target_id) - own), names=_GRAPH)
+    return Needs(write=own, read=frozenset(ids([command.target_id])) - own)
+
+
+def _update(command: c.Update, known: Known) -> Needs:
+    base = _MOVES.get(str(command.status), _beating)(command, known)
+    return msgspec.structs.replace(base, heartbeats=frozenset({command.task_id}))
+
+
+def _take_in(command: c.TakeIn, known: Known) -> Needs:
+    own = frozenset({command.task_id})
+    task = known.task(command.task_id)
+    given = theirs(command.created if command.created is not None else command.changes)
+    base = _MOVES.get(str(command.status), _returning)(command, known)
+    edges = given.get("dependsOn")
+    parent = given.get("parentId")
+    listed = ids(edges) if isinstance(edges, list | tuple) else set()
+    fresh = listed - set(task.depends_on) if task is not None else set()
+    read = base.read | listed | known.above(parent if isinstance(parent, str) else None)
+    return msgspec.structs.replace(
+        base,
+        read=frozenset(read - base.write - own),
+        names=base.names | (_GRAPH if fresh or parent is not None else frozenset()),
+        reachable=frozenset(fresh),
+    )
+
+
+_MOVES: dict[str, Callable[[Any, Known], Needs]] = {
+    "in-progress": _starting,
+    "cancelled": _cancelling,
+    "deadletter": _ending,
+    "ready": _ending,
+    "backlog": _returning,
+}
+_NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
+    c.Create: _create,
+    c.Claim: _starting,
+    c.Complete: _starting,
+    c.Beat: _beating,
+    c.Report: _beating,
+    c.Release: _returning,
+    c.Reject: _returning,
+    c.Unblock: _returning,
+    c.Resume: _returning,
+    c.Fail: _ending,
+    c.RetryTask: _ending,
+    c.CancelTask: _cancelling,
+    c.Settle: _settling,
+    c.Expire: _expire,
+    c.AddDependency: _dependency,
+    c.RemoveDependency: _no_dependency,
+    c.Link: _link,
+    c.Update: _update,
+    c.TakeIn: _take_in,
+}

@@ -1,0 +1,63 @@
+"""The drafts of status changes, and the refusal that names the way. Must not know who may ask for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core.errors import Call, InvalidTransition
+from aof.core.events import Draft
+from aof.core.tasks.lifecycle import TRANSITIONS
+from aof.core.tasks.task import Task
+from aof.core.times import iso
+
+
+def transition(task: Task, target: str, *, origin: str | None = None, reason: str | None = None, **more: Any) -> Draft:
+    """The event of a status change; `origin` where the task is not in its stored status any more."""
+    payload: dict[str, Any] = {"from": origin or task.status, "to": target}
+    if reason:
+        payload["reason"] = reason
+    return Draft(type="task.transitioned", task_id=task.id, payload=payload | more)
+
+
+def to_blocked(
+    task: Task,
+    now: int,
+    *,
+    kind: str,
+    reason: str,
+    by: str,
+    origin: str | None = None,
+    dependency: str | None = None,
+    **more: Any,
+) -> Draft:
+    """The event of becoming blocked. Only from `backlog` a task returns there; from elsewhere it returns to `ready`."""
+    return transition(
+        task, "blocked", origin=origin, **_why(now, kind, reason, by, origin or task.status, dependency), **more
+    )
+
+
+def born_blocked(task_id: str, now: int, *, reason: str, origin: str, dependency: str) -> Draft:
+    """The event by which a task that is created in this very commit becomes blocked."""
+    payload = {"from": origin, "to": "blocked", **_why(now, "blocked", reason, "aof", origin, dependency)}
+    return Draft(type="task.transitioned", task_id=task_id, payload=payload)
+
+
+def _why(now: int, kind: str, reason: str, by: str, origin: str, dependency: str | None) -> dict[str, Any]:  # noqa: PLR0917 - the facts that `blocked` holds
+    blocked: dict[str, Any] = {"kind": kind, "reason": reason, "by": by, "since": iso(now)}
+    if origin == "backlog":
+        blocked["was"] = origin
+    if dependency is not None:
+        blocked["dependency"] = dependency
+    return {"reason": reason, "blocked": blocked}
+
+
+def no_edge(task: Task, target: str, hint: str = "", call: Call | None = None) -> InvalidTransition:
+    """The refusal that names both statuses and lists where the task may go."""
+    allowed = ", ".join(TRANSITIONS[task.status]) or "nowhere but by retry"
+    return InvalidTransition(
+        f"{task.id} is {task.status} and cannot go to {target}; from {task.status} it may go to: {allowed}",
+        hint or "choose one of these, or retry a finished task",
+        call or Call("show", {"task_id": task.id}),
+        status=task.status,
+        allowed=list(TRANSITIONS[task.status]),
+    )

@@ -1,0 +1,225 @@
+"""The store as the application needs it: versioned records and a log. Above: app. Below: memory, filesystem.
+
+A store locks, loads, commits and answers questions about what was committed. It never decides who may do what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from aof.core.errors import AofError
+from aof.core.events import Draft, Event
+from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.task import Task
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What a unit of work covers: task IDs to write and to read, and named locks for what spans tasks."""
+
+    write: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def covers(self, other: Scope) -> bool:
+        """Whether everything in the other scope is locked at least as strongly here."""
+        return other.write <= self.write and other.read <= self.write | self.read and other.names <= self.names
+
+    def union(self, other: Scope) -> Scope:
+        """Both together; what one of them writes is written."""
+        write = self.write | other.write
+        return Scope(write, (self.read | other.read) - write, self.names | other.names)
+
+
+class ScopeTooNarrow(Exception):
+    """The unit of work found that it must lock more: begin again with this as well."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.scope = scope
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
+
+    Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
+    """
+
+    status: tuple[str, ...] = ()
+    agent: str | None = None
+    unrouted_too: bool = False
+    tag: str | None = None
+    search: str | None = None
+    parent_id: str | None = None
+    runnable_at: str | None = None
+    busy_resources: tuple[str, ...] = ()
+    archived: bool = False
+    hidden: bool = True
+    order: str = "id"
+    limit: int | None = None
+    offset: int = 0
+    counted: bool = True
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The tasks that were asked for (without bodies), how many match in all, and how many in each status."""
+
+    total: int
+    by_status: dict[str, int]
+    tasks: tuple[Task, ...]
+
+
+class Problem(msgspec.Struct, frozen=True, rename="camel"):
+    """Something that is wrong with the data: where, in what way, and what helps."""
+
+    code: str
+    path: str
+    detail: str
+    fix: str
+
+
+class Checkup(msgspec.Struct, frozen=True):
+    """What a store found wrong, and the tasks with edits that have not been judged."""
+
+    problems: tuple[Problem, ...] = ()
+    edited: tuple[str, ...] = ()
+
+
+class Unit(Protocol):
+    """One unit of work under the locks of its scope."""
+
+    def task(self, task_id: str) -> Task | None:
+        """The task as the log knows it, or None."""
+        ...
+
+    def edit(self, task_id: str) -> TakeIn | AofError | None:
+        """What a person did to the task's file and the log does not know yet, or why that cannot be told."""
+        ...
+
+    def run(self, task_id: str) -> Run | None:
+        """The task's current or last run."""
+        ...
+
+    def result(self, task_id: str) -> Result | None:
+        """What that run has reported."""
+        ...
+
+    def heartbeat(self, task_id: str) -> Heartbeat | None:
+        """That run's last sign of life."""
+        ...
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below."""
+        ...
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for this one."""
+        ...
+
+    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """All dependency edges on the ways that lead from this task."""
+        ...
+
+    def resource_holders(self, resource: str) -> tuple[str, ...]:
+        """The running tasks that occupy the resource."""
+        ...
+
+    def key_owner(self, key: str) -> str | None:
+        """The task that was created with this idempotency key."""
+        ...
+
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+        """Make the events durable and everything that follows from them visible; all or nothing."""
+        ...
+
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+        """Record a person's edit and write the file back as it then is; without events only the latter."""
+        ...
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Write a sign of life: cheap, not durable, no event."""
+        ...
+
+    def flush(self) -> None:
+        """Make sure that nothing of what was answered from can still be lost."""
+        ...
+
+
+class Store(Protocol):
+    """Where the records live."""
+
+    def unit(self, scope: Scope) -> AbstractContextManager[Unit]:
+        """Begin a unit of work; waits for its locks, within bounds."""
+        ...
+
+    def reserve_id(self, now: int) -> str:
+        """A task ID that nobody else will get."""
+        ...
+
+    def find(self, query: Query) -> Page:
+        """Answer from the read model, which is caught up with the log first."""
+        ...
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        ...
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        ...
+
+    def attempts(self, task_id: str) -> tuple[Run, ...]:
+        """Every run of the task, oldest first."""
+        ...
+
+    def path_of(self, task: Task) -> str:
+        """Where the task can be read, relative to the data directory."""
+        ...
+
+    def odd(self, task: Task) -> str | None:
+        """`stale` when the task's file was changed and not taken in, `unknown` when it cannot be read, else None."""
+        ...
+
+    def unsettled(self) -> Iterator[str]:
+        """The tasks whose files are not what the log wrote, or are new."""
+        ...
+
+    def nameless(self) -> tuple[str, ...]:
+        """Files that people added without a task's ID as name."""
+        ...
+
+    def name(self, path: str, now: int) -> str:
+        """Give such a file an ID, under which it is new."""
+        ...
+
+    def put_aside(self, task_id: str) -> tuple[str, ...]:
+        """Keep a file that cannot be taken in under another name, and restore the log's version; tells the names."""
+        ...
+
+    def checkup(self) -> Checkup:
+        """Compare everything that the store keeps with everything else; changes nothing."""
+        ...
+
+    def heal(self) -> None:
+        """Put right what a checkup finds, as far as that needs no person."""
+        ...
+
+    def head(self) -> int:
+        """The sequence number of the last event."""
+        ...
+
+    def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
+        """Durable events in order, from any sequence number on."""
+        ...
+
+    def wait(self, after: int, timeout: float) -> bool:
+        """Sleep until there is an event after that number; False when the time is over."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...

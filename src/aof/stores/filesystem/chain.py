@@ -1,0 +1,67 @@
+"""The chain: how an event becomes a line of the log, and how a line proves itself. Must not touch the disk.
+
+A line ends with the SHA-256 of the hash before it and of its own text, so that nothing can be changed, taken out or
+put in unnoticed.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+
+from aof.core.errors import LogDamaged
+from aof.core.events import Event
+
+GENESIS = "0" * 64
+_MARK = b',"hash":"'
+_CLOSE = b'"}\n'
+TAIL_BYTES = len(_MARK) + 64 + len(_CLOSE)
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(Event)
+
+
+def seal(event: Event, previous: str) -> tuple[bytes, str]:
+    """The event's line, and the hash that the next one builds on."""
+    text = _encode(event)[:-1]
+    digest = sha256(previous.encode() + text).hexdigest()
+    return b"%b%b%b%b" % (text, _MARK, digest.encode(), _CLOSE), digest
+
+
+def tail_of(digest: str) -> bytes:
+    """How a line with this hash ends."""
+    return b"%b%b%b" % (_MARK, digest.encode(), _CLOSE)
+
+
+def decode(line: bytes) -> Event:
+    """Read a line; raises LogDamaged where it is none."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LogDamaged(
+            f"a line of the log cannot be read: {error}", "run 'aof doctor'; nothing was changed", line=line[:80].hex()
+        ) from None
+
+
+def proves(line: bytes, previous: str) -> bool:
+    """Whether the line's hash follows from its text and the hash before it."""
+    if len(line) <= TAIL_BYTES or not line.endswith(_CLOSE) or line[-TAIL_BYTES : -TAIL_BYTES + len(_MARK)] != _MARK:
+        return False
+    claimed = line[-TAIL_BYTES + len(_MARK) : -len(_CLOSE)]
+    return sha256(previous.encode() + line[:-TAIL_BYTES]).hexdigest().encode() == claimed
+
+
+def last_commit_end(data: bytes) -> tuple[int, Event | None]:
+    """Where the last complete commit in the data ends, and its last event.
+
+    The data begins at a commit's beginning. What lies behind that end was never completely written.
+    """
+    end = data.rfind(b"\n") + 1
+    while end > 0:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        event = decode(data[start:end])
+        place, size = event.commit
+        if place == size:
+            return end, event
+        end = start
+    return 0, None

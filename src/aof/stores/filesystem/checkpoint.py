@@ -1,0 +1,53 @@
+"""The checkpoint: up to which event every file is written and synced, and under which boot that was.
+
+It bounds what has to be redone after a power cut. Must not know how anything is redone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.files import read
+from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.reader import Position
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class Checkpoint:
+    """A position in the log and a boot."""
+
+    __slots__ = ("boot", "position")
+
+    def __init__(self, boot: str, position: Position) -> None:
+        self.boot = boot
+        self.position = position
+
+
+def boot_id() -> str:
+    """What tells one boot from the next; a clean restart of the machine looks like a power cut, which is safe."""
+    try:
+        return Path(_BOOT_ID).read_text(encoding="ascii").strip()
+    except OSError:
+        return f"no-boot-id-{os.uname().nodename}"
+
+
+def load(paths: Paths) -> Checkpoint | None:
+    """None where there is none, or none that makes sense."""
+    data = read(paths.checkpoint)
+    match (data or b"").decode("ascii", "replace").split():
+        case [boot, day, offset, seq, digest] if offset.isdigit() and seq.isdigit():
+            return Checkpoint(boot, Position("" if day == "-" else day, int(offset), int(seq), digest))
+    return None
+
+
+def save(paths: Paths, disk: Disk, boot: str, position: Position) -> None:
+    """Make everything durable, then say so."""
+    disk.sync_all(paths.root)
+    text = f"{boot} {position.day or '-'} {position.offset} {position.seq} {position.digest}\n"
+    temporary = f"{paths.temporary}/checkpoint"
+    disk.write_durable(temporary, text.encode())
+    disk.rename(temporary, paths.checkpoint)
+    disk.sync_dir(paths.locks)

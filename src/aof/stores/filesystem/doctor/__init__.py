@@ -1,0 +1,51 @@
+"""Doctor: compares log, files, runs, heads, index and counter with each other, and heals one from the other.
+
+The log is read and verified once; only what looks wrong is looked at again, under its lock, so that work goes on
+meanwhile. What is wrong with the log comes first: nothing else can be told before that is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aof.ports.store import Checkup
+from aof.stores.filesystem.doctor import caches, files, log, places, runs
+from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.scan import scan
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+_ROUNDS = 6
+
+
+def checkup(store: FilesystemStore) -> Checkup:
+    """Everything that is wrong, and the tasks with edits that the core has to judge."""
+    findings, edited = _findings(store)
+    return Checkup(tuple(finding.problem for finding in findings), tuple(edited))
+
+
+def heal(store: FilesystemStore, now: int) -> None:
+    """Heal stage by stage, looking again after each, for one thing put right may show another."""
+    for _ in range(_ROUNDS):
+        healable = [finding for finding in _findings(store)[0] if finding.heal is not None]
+        stage = min((finding.stage for finding in healable), default=None)
+        if stage is None:
+            break
+        for finding in healable:
+            if finding.stage == stage and finding.heal is not None:
+                finding.heal(now)
+    caches.sweep(store)
+
+
+def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
+    found, folded = log.check(store)
+    if folded is None:
+        return found, []
+    case = Case(store, folded, scan(store.paths, store.heads))
+    lacking = log.lacking(case)
+    if lacking is not None:
+        return [*found, lacking], []
+    about_files, edited = files.check(case)
+    found += [*about_files, *places.check(case), *runs.check(case), *caches.check(case)]
+    return found, edited

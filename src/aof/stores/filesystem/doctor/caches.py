@@ -1,0 +1,134 @@
+"""Are the caches right: heads, index and counter? Where not, they are rebuilt; what is merely behind is fine."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aof.core.ids import is_task_id, split_task_id
+from aof.ports.store import Problem, Scope
+from aof.stores.filesystem import cache, counter, rows
+from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.paths import folder_of
+from aof.stores.fold import Folded
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+_REBUILDS = "'aof doctor --fix' rebuilds it"
+
+
+def check(case: Case) -> list[Finding]:
+    """The caches that are wrong."""
+    return [*_heads(case), *_index(case), *_counter(case)]
+
+
+def _heads(case: Case) -> Iterator[Finding]:
+    store = case.store
+    wrong = [
+        task_id for task_id, one in case.folded.items() if not _is_head(store, one) and not _is_head_now(store, task_id)
+    ]
+    if not wrong:
+        return
+
+    def rebuild(_now: int) -> None:
+        for task_id in wrong:
+            with store.unit(Scope(write=frozenset({task_id}))):
+                one = store.folded(task_id)
+                if one.task is not None:
+                    store.heads.put(task_id, one.task.rev, folder_of(one.task), next(iter(one.last_files.values())))
+
+    what = f"the table of heads is wrong about {len(wrong)} tasks, such as {wrong[0]}"
+    yield Finding(Problem("heads_wrong", "locks/heads", what, _REBUILDS), 4, rebuild)
+
+
+def _is_head(store: FilesystemStore, one: Folded) -> bool:
+    head = store.heads.get(one.task.id) if one.task is not None else None
+    if head is None or one.task is None:
+        return one.task is None
+    mark = next(iter(one.last_files.values()), "")
+    return (head.rev, head.folder) == (one.task.rev, folder_of(one.task)) and mark.startswith(head.digest)
+
+
+def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
+    with store.unit(Scope(read=frozenset({task_id}))):
+        return _is_head(store, store.folded(task_id))
+
+
+def _index(case: Case) -> Iterator[Finding]:
+    """Compare the rows with the log as far as the index has come; a missing or late index catches up by itself."""
+    store = case.store
+    held = store.locks.acquire(cache.LOCK, exclusive=False)
+    assert held is not None
+    try:
+        wrong = _wrong_rows(case)
+    finally:
+        store.locks.release((held,))
+    wrong = {task_id for task_id in wrong if _still(case, task_id)}
+    if wrong:
+        what = f"the index is wrong about {len(wrong)} tasks, such as {min(wrong)}"
+        yield Finding(Problem("index_wrong", "index.sqlite", what, _REBUILDS), 4, lambda _now: store.index.rebuild())
+
+
+def _still(case: Case, task_id: str) -> bool:
+    """Whether the task has not changed since the log was read; else the index may well know more than that."""
+    one = case.folded.get(task_id) or Folded()
+    now = case.store.folded(task_id).task if is_task_id(task_id) else None
+    return (now.rev if now else 0) == (one.task.rev if one.task else 0)
+
+
+def _wrong_rows(case: Case) -> set[str]:
+    if not os.path.exists(case.store.paths.index):
+        return set()
+    database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
+    try:
+        version, seq = database.execute("SELECT version, seq FROM meta").fetchone() or (0, 0)
+        if version != rows.VERSION:
+            return set()
+        found = {task_id: rows.record(blob) for task_id, blob in database.execute("SELECT id, record FROM tasks")}
+        edges = {(task, blocker) for task, blocker in database.execute("SELECT task, blocker FROM edges")}
+    except (sqlite3.DatabaseError, msgspec.DecodeError):
+        return {"all of them"}
+    finally:
+        database.close()
+    tasks = {task_id: one.task for task_id, one in case.folded.items() if one.task is not None and one.task.rev <= seq}
+    wrong = {
+        task_id
+        for task_id, task in tasks.items()
+        if found.get(task_id) != msgspec.structs.replace(task, body="", layout=None)
+        or {(task_id, blocker) for blocker in task.depends_on} - edges
+    }
+    wrong |= {task for task, blocker in edges if task in tasks and blocker not in tasks[task].depends_on}
+    return wrong | (found.keys() - case.folded.keys())
+
+
+def _counter(case: Case) -> Iterator[Finding]:
+    store = case.store
+    last = store.counter.peek()
+    if last is None:
+        return
+    day, number = last
+    used = [split_task_id(task_id) for task_id in {*case.folded, *case.scan.places}]
+    highest = max((given for on, given in used if on == day and given < counter.LARGEST), default=0)
+    if highest > number:
+        what = f"the next ID would be {number + 1}, but {highest} is taken"
+        problem = Problem("counter_behind", "locks/counter", what, _REBUILDS)
+        yield Finding(problem, 4, lambda _now: store.counter.forget())
+
+
+def sweep(store: FilesystemStore) -> None:
+    """Remove temporary files that dead writers left; they harm nobody."""
+    held = store.lock_everything()
+    try:
+        held += store.locks.acquire_all([(cache.LOCK, True)])
+        for entry in os.scandir(store.paths.temporary):
+            if entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    store.disk.unlink(entry.path)
+    finally:
+        store.locks.release(held)

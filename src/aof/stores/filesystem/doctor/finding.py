@@ -1,0 +1,34 @@
+"""What the parts of the doctor hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aof.ports.store import Problem
+from aof.stores.filesystem.scan import Scan
+from aof.stores.fold import Folded
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A problem, and what heals it (at a moment), if anything does. Lower stages are healed first."""
+
+    problem: Problem
+    stage: int = 0
+    heal: Callable[[int], None] | None = None
+
+
+class Case:
+    """A data directory as it was read: what the log says of every task, and what lies in the folders."""
+
+    __slots__ = ("folded", "scan", "store")
+
+    def __init__(self, store: FilesystemStore, folded: dict[str, Folded], found: Scan) -> None:
+        self.store = store
+        self.folded = folded
+        self.scan = found

@@ -1,0 +1,144 @@
+"""Is the log sound? A broken chain is told and never cut; what the files know and the log lost is put back into it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aof.core.errors import AofError, LogDamaged
+from aof.core.events import Draft
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.task import Task
+from aof.ports.store import Problem, Scope
+from aof.stores.filesystem import chain, checkpoint, markdown
+from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.files import Seen, read, seen
+from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.reader import Position
+from aof.stores.filesystem.unit import Loaded
+from aof.stores.fold import Folded
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+DOCTOR = "doctor"
+_NOT_RESTORED = ("id", "rev", "updatedAt", "layout")
+_FROM_BACKUP = (
+    "restore the file from a backup or from version control; or move the log's files from there on out of events/, "
+    "and 'aof doctor --fix' puts what the tasks' files say into the log again"
+)
+
+
+def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | None]:
+    """Verify number, place and hash of every event, and fold them all; None where the log cannot be relied on."""
+    found: list[Finding] = []
+    folded: dict[str, Folded] | None = None
+    try:
+        folded = _folded(store)
+    except LogDamaged as damage:
+        day = damage.details.get("day")
+        where = f"events/{day}.jsonl" if day else "events/"
+        found.append(Finding(Problem(damage.code, where, damage.message, _FROM_BACKUP)))
+    if store.log.is_poisoned():
+        what = "a flush of the log has failed, and nothing can be written since"
+        problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' writes the files anew and verifies them")
+        heal = None if folded is None else lambda _now: _unpoison(store)
+        return [*found, Finding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
+    return found, folded
+
+
+def _folded(store: FilesystemStore) -> dict[str, Folded]:
+    here = Position()
+    folded: dict[str, Folded] = {}
+    for behind, lines in store.reader.commits(here):
+        digest, seq = here.digest, here.seq
+        for line, event in lines:
+            if not chain.proves(line, digest) or event.seq <= seq:
+                raise LogDamaged(f"the chain is broken at event {event.seq}", "", seq=event.seq, day=behind.day)
+            digest, seq = event.hash, event.seq
+            try:
+                if event.task_id:
+                    folded.setdefault(event.task_id, Folded()).add(event)
+            except (ValueError, KeyError, TypeError) as error:
+                what = f"event {event.seq} cannot be applied: {error}"
+                raise LogDamaged(what, "", seq=event.seq, day=behind.day) from error
+        here = behind
+    return folded
+
+
+def _unpoison(store: FilesystemStore) -> None:
+    """Everything before the checkpoint was synced as a whole; the files since then are written to new places."""
+    known = checkpoint.load(store.paths)
+    store.log.heal(since=known.position.day if known is not None else "")
+    _folded(store)
+
+
+def lacking(case: Case) -> Finding | None:
+    """Whether events that were durable are gone: the log was deleted, cut or replaced by an older one."""
+    detail = _lost(case)
+    if detail is None:
+        return None
+    fix = "restore events/ from a backup; or 'aof doctor --fix' puts what the tasks' files say into the log again"
+    return Finding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
+
+
+def _lost(case: Case) -> str | None:
+    store, newest = case.store, case.scan.newest
+    if store.damage is not None:
+        return store.damage.message
+    known = checkpoint.load(store.paths)
+    if known is not None and not store.reader.holds(known.position):
+        return f"the log lacks event {known.position.seq}, which was durable"
+    if newest and next(store.reader.events(newest - 1), None) is None:
+        return f"the log lacks event {newest}, which a task's head was written by"
+    return None
+
+
+def _put_back(case: Case, now: int) -> None:
+    """Every file that knows more than the log becomes an event. Can be done again wherever it stops."""
+    store = case.store
+    store.log.restate(floor=store.recovery.highest_rev())
+    for task_id, folders in case.scan.places.items():
+        one = case.folded.get(task_id)
+        known = one.task.rev if one is not None and one.task is not None else 0
+        if any((version := version_of(store, task_id, folder)) and version.rev > known for folder in folders):
+            restore(store, task_id, now)
+    held = store.lock_everything()
+    try:
+        known_now = frozenset(store.reader.ids())
+        for task_id in [task_id for task_id in store.heads.ids() if task_id not in known_now]:
+            store.heads.forget(task_id)
+        store.begin_anew()
+    finally:
+        store.locks.release(held)
+
+
+def version_of(store: FilesystemStore, task_id: str, folder: str) -> Task | None:
+    """The task in a file that we once wrote, whether or not the log knows it."""
+    try:
+        data = read(store.paths.task(folder, task_id))
+        task = markdown.parse(data, archived=folder == "archive") if data is not None else None
+    except (OSError, AofError):
+        return None
+    return task if task is not None and task.id == task_id and task.rev > 0 else None
+
+
+def restore(store: FilesystemStore, task_id: str, now: int) -> None:
+    """Put a task into the log as its file has it: the newest, where there are several."""
+    with store.unit(Scope(write=frozenset({task_id}))) as unit:
+        examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+        states = {folder: seen(store.paths.task(folder, task_id)) for folder in store.files.present(task_id)}
+        versions = [(task, folder) for folder in states if (task := version_of(store, task_id, folder)) is not None]
+        if not versions:
+            return
+        task, examined.at = max(versions, key=lambda version: version[0].rev)
+        examined.layout, examined.problem = task.layout, None
+        examined.beside = [(folder, True) for folder in states if folder != examined.at]
+        examined.seen = {folder: state for folder, state in states.items() if isinstance(state, Seen)}
+        unit.assume(task_id, Loaded(examined.folded.task, examined.at, states[examined.at], examined))
+        fields = {name: value for name, value in msgspec.to_builtins(task).items() if name not in _NOT_RESTORED}
+        draft = Draft(
+            type="task.restored", task_id=task_id, payload={"task": fields, "reason": "restored from its file"}
+        )
+        unit.take_in(TakeIn(actor=DOCTOR, task_id=task_id), (draft,), now)

@@ -1,0 +1,68 @@
+"""Are the files of the runs what the log says? Signs of life are in no event, and are not looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from aof.ports.store import Problem, Scope
+from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.files import document, read
+from aof.stores.fold import Folded
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+
+def check(case: Case) -> list[Finding]:
+    """Look at all, and at what is odd once more under its lock."""
+    return [
+        _finding(case.store, task_id, path, there=there)
+        for task_id, one in case.folded.items()
+        if any(True for _ in _odd(case.store, one))
+        for path, there in _again(case.store, task_id)
+    ]
+
+
+def _again(store: FilesystemStore, task_id: str) -> list[tuple[str, bool]]:
+    with store.unit(Scope(read=frozenset({task_id}))):
+        return list(_odd(store, store.folded(task_id)))
+
+
+def _odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
+    """Each file that is not as the log says, and whether there is one."""
+    if folded.task is None or not folded.runs:
+        return
+    folder = store.paths.run(folded.task.id, archived=folded.task.archived)
+    for run in folded.runs:
+        place = folder if run is folded.runs[-1] else f"{folder}/attempts/{run.attempt}"
+        result = folded.results.get(run.run_id)
+        for name, wanted in (("run.json", document(run)), ("run_result.json", document(result) if result else None)):
+            found = _content(f"{place}/{name}")
+            if found != wanted:
+                yield f"{place}/{name}", found is not None
+
+
+def _content(path: str) -> bytes | None:
+    """None where there is nothing; what is no file differs from everything."""
+    try:
+        return read(path)
+    except OSError:
+        return b"" if os.path.lexists(path) else None
+
+
+def _finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) -> Finding:
+    def restore(_now: int) -> None:
+        with store.unit(Scope(write=frozenset({task_id}))) as unit:
+            for odd, exists in _odd(store, store.folded(task_id)):
+                if exists:
+                    store.files.keep_beside(odd, f"{store.paths.torn}/{task_id}.{os.path.basename(odd)}")
+            if unit.edit(task_id) is None:
+                store.redo.task(store.folded(task_id))
+
+    what = "differs from what the log says" if there else "is missing"
+    code = "run_file_differs" if there else "run_file_missing"
+    where = store.paths.relative(path)
+    fix = "'aof doctor --fix' restores it from the log"
+    return Finding(Problem(code, where, f"the file of a run of {task_id} {what}", fix), 3, restore)

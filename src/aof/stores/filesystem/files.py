@@ -1,0 +1,175 @@
+"""The files of a task: how they are read, and how a new version takes the place of the old one.
+
+Every step can be done again after a crash. A task's file is rewritten where it lies and then moved, so that it is
+never in two folders and never in none. Must not know the log, locks or rules.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from aof.core.runs.run import Heartbeat, Result, Run
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.paths import Paths
+
+_encode = msgspec.json.Encoder().encode
+_Record = TypeVar("_Record", Run, Result, Heartbeat)
+_BUFFER = 65_536
+_RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
+
+
+def digest(data: bytes) -> str:
+    """What events and heads know a file by."""
+    return sha256(data).hexdigest()
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A file as it was read: enough to notice that somebody has written it since."""
+
+    inode: int
+    modified: int
+    size: int
+
+
+def seen(path: str) -> Seen | None:
+    """The file as it is now; None where there is none."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def read(path: str) -> bytes | None:
+    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not hang us
+    except FileNotFoundError:
+        return None
+    try:
+        data = os.read(fd, _BUFFER)
+        if len(data) < _BUFFER:
+            return data
+        parts = [data]
+        while chunk := os.read(fd, 1 << 20):
+            parts.append(chunk)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def document(record: Run | Result | Heartbeat) -> bytes:
+    """A run's file: JSON that a person can read."""
+    return msgspec.json.format(_encode(record), indent=2) + b"\n"
+
+
+class TaskFiles:
+    """The files of all tasks in one data directory."""
+
+    def __init__(self, paths: Paths, disk: Disk) -> None:
+        self._paths = paths
+        self._disk = disk
+
+    def present(self, task_id: str) -> list[str]:
+        """The folders that hold a file of this name; there should be one."""
+        name = f"{task_id}.md"
+        return [folder for folder, path in self._paths.folders if os.access(path + name, os.F_OK)]
+
+    def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
+        """Write a version: over the file where it lies, then into its folder, with the task's own files.
+
+        Leaves everything as it is, and says so, when somebody has written the file since it was `file`.
+        """
+        temporary = f"{self._paths.temporary}/{task_id}.md"
+        target = self._paths.task(new, task_id)
+        self._disk.write_new(temporary, data)
+        if old is None:
+            self._disk.rename(temporary, target)
+            return True
+        here = self._paths.task(old, task_id)
+        if file is not None and seen(here) != file:
+            self._disk.unlink(temporary)
+            return False
+        self._disk.replace(temporary, here)
+        if old != new:
+            self._disk.rename(here, target)
+            self.move_folder(self._paths.files(old, task_id), self._paths.files(new, task_id))
+        return True
+
+    def gather(self, task_id: str, target: str) -> None:
+        """The task's own files follow it, wherever a person left them."""
+        for folder, _ in self._paths.folders:
+            if folder != target:
+                self.move_folder(self._paths.files(folder, task_id), self._paths.files(target, task_id))
+
+    def move_folder(self, source: str, target: str) -> None:
+        """Move a folder that may not exist, or may have been moved already. Two of them are left to a person."""
+        if os.access(source, os.F_OK) and not os.path.lexists(target):
+            with suppress(FileNotFoundError):
+                self._disk.rename(source, target)
+
+    def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
+        """Write one of the current run's files; `new` when there surely is none of this name."""
+        folder = self._paths.run(task_id)
+        temporary = f"{self._paths.temporary}/{task_id}.{name}"
+        self._disk.write_new(temporary, data)
+        put = self._disk.rename if new else self._disk.replace
+        try:
+            put(temporary, f"{folder}/{name}")
+        except FileNotFoundError:
+            self._make(folder)
+            self._disk.rename(temporary, f"{folder}/{name}")
+
+    def begin_run(self, task_id: str, earlier: int) -> None:
+        """Make room for a new run: the files of the one before go to `attempts/<n>/`, where nothing is overwritten."""
+        folder = self._paths.run(task_id)
+        if not earlier:
+            self._make(folder)
+            return
+        kept = f"{folder}/attempts/{earlier}"
+        self._make(folder)
+        self._make(f"{folder}/attempts")
+        self._make(kept)
+        for name in _RUN_FILES:
+            if not os.access(f"{kept}/{name}", os.F_OK):
+                with suppress(FileNotFoundError):
+                    self._disk.rename(f"{folder}/{name}", f"{kept}/{name}")
+
+    def archive_runs(self, task_id: str) -> None:
+        """The runs of an archived task are archived with it."""
+        self.move_folder(self._paths.run(task_id), self._paths.run(task_id, archived=True))
+
+    def keep_beside(self, path: str, keep: str) -> None:
+        """Put a file aside under another name, where nothing of the same name is lost."""
+        self._disk.rename(path, self.free_name(keep))
+
+    def free_name(self, wanted: str) -> str:
+        """The name, with a number where it is taken."""
+        number, name = 0, wanted
+        while os.path.lexists(name):
+            number += 1
+            name = f"{wanted}.{number}"
+        return name
+
+    def read_run(self, task_id: str, name: str, kind: type[_Record], *, archived: bool = False) -> _Record | None:
+        """One of a run's files; None where it is missing or says nothing that we understand."""
+        return self.run_document(f"{self._paths.run(task_id, archived=archived)}/{name}", kind)
+
+    def run_document(self, path: str, kind: type[_Record]) -> _Record | None:
+        """A run's file at any place."""
+        data = read(path)
+        if data is None:
+            return None
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def _make(self, folder: str) -> None:
+        with suppress(FileExistsError):
+            self._disk.make_dir(folder)

@@ -1,0 +1,189 @@
+"""What a person did to a task's file: an edit, a move, an older version put back, a new file.
+
+Compares the files with what the log wrote and words the difference as a `TakeIn` command, which the core judges.
+Reads only. What cannot be understood stays untouched and is a `problem`, which is the answer to a command on the task.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.core.errors import AofError, LogDamaged, UnreadableTask
+from aof.core.events import Event
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.task import Task
+from aof.stores.filesystem import markdown, new_file
+from aof.stores.filesystem.files import Seen, TaskFiles, digest, read, seen
+from aof.stores.filesystem.merge import Merge
+from aof.stores.filesystem.new_file import refuse_newer
+from aof.stores.filesystem.paths import Paths, folder_of
+from aof.stores.fold import Folded, fold
+
+PERSON = "hand"
+_LARGEST = 16 * 1024 * 1024
+_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive'"
+
+
+class Found:
+    """One file of the task: its folder, and what it was when it was read."""
+
+    __slots__ = ("data", "digest", "folder", "seen")
+
+    def __init__(self, folder: str, data: bytes, state: Seen) -> None:
+        self.folder = folder
+        self.data = data
+        self.digest = digest(data)
+        self.seen = state
+
+
+class Examined:
+    """A task as the log knows it, and what lies in its place.
+
+    `at` is the folder of the file that stands for the task; `beside` are the files that have to go, with whether a
+    copy is kept; `edit` is what a person did; `problem` is why that cannot be told.
+    """
+
+    __slots__ = ("at", "beside", "edit", "folded", "intact", "layout", "problem", "seen")
+
+    def __init__(self, folded: Folded) -> None:
+        self.folded = folded
+        self.at: str | None = None
+        self.beside: list[tuple[str, bool]] = []
+        self.edit: TakeIn | None = None
+        self.layout: str | None = folded.task.layout if folded.task else None
+        self.intact = False
+        self.problem: AofError | None = None
+        self.seen: dict[str, Seen] = {}
+
+    @property
+    def task(self) -> Task | None:
+        """The log's task, laid out as the person now has it."""
+        task = self.folded.task
+        return None if task is None else msgspec.structs.replace(task, layout=self.layout)
+
+
+def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -> Examined:
+    """Look at everything that the log (all of the task's events) and the folders have of one task."""
+    examined = Examined(_folded(events, task_id))
+    try:
+        places = [(folder, paths.task(folder, task_id)) for folder in files.present(task_id)]
+        found = [one for folder, path in places if (one := _read(folder, path)) is not None]
+        examined.seen = {one.folder: one.seen for one in found}
+        if examined.folded.task is not None:
+            _compare(examined, events, examined.folded.task, found)
+        elif found:
+            _new(examined, task_id, found)
+    except AofError as problem:
+        examined.problem = UnreadableTask(
+            f"the file of {task_id} cannot be taken in: {problem.message}",
+            f"{problem.hint or 'correct the file'}; or let 'aof doctor --fix' put it aside",
+            task_id=task_id,
+        )
+        examined.edit = None
+    return examined
+
+
+def _folded(events: list[Event], task_id: str) -> Folded:
+    try:
+        return fold(events).get(task_id) or Folded()
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogDamaged(f"what the log has of {task_id} cannot be applied: {error}", "run 'aof doctor'") from error
+
+
+def _read(folder: str, path: str) -> Found | None:
+    """None where the file has gone since it was listed. Its state is noted first, so that no later write is missed."""
+    try:
+        state = seen(path)
+        if state is not None and state.size > _LARGEST:
+            raise UnreadableTask(f"it has {state.size:,} bytes", "keep large data in the task's own folder")
+        data = read(path)
+    except OSError as error:
+        what = f"{error.strerror}: {'/'.join(path.split('/')[-2:])}"
+        raise UnreadableTask(what, "put a regular file there") from None
+    return None if data is None or state is None else Found(folder, data, state)
+
+
+def _compare(examined: Examined, events: list[Event], task: Task, found: list[Found]) -> None:
+    """Sort the files: exact older versions where they once lay mean nothing; of the others, one at most is a move."""
+    known, folders = examined.folded.digests, examined.folded.folders
+    expected = folder_of(task)
+    current = next(iter(examined.folded.last_files.values()), "")
+    live = [one for one in found if one.digest == current or folders.get(known.get(one.digest, 0)) != one.folder]
+    changed = sorted((one for one in live if one.digest not in known), key=lambda one: one.folder != expected)
+    examined.intact = [(one.folder, one.digest) for one in found] == [(expected, current)]
+    examined.at = next((one.folder for one in [*live, *found] if one.folder == expected), None)
+    if examined.at is None:
+        examined.at = next((one.folder for one in [*changed, *live, *found]), None)
+    examined.beside = [(one.folder, False) for one in found if one.folder != examined.at]
+    alone = live[0] if len(live) == 1 else None
+    if changed:
+        _edited(examined, events, task, changed, alone)
+    elif alone is not None and alone.folder != expected:
+        written = folders[known[alone.digest]]
+        _placed(examined, task, alone.folder, written)
+
+
+def _placed(examined: Examined, task: Task, folder: str, written: str) -> None:
+    """Our own bytes in another folder than we wrote them to are a person's move."""
+    status, clash = _move(task, folder, written)
+    conflicts = ("status",) if clash else ()
+    examined.edit = TakeIn(actor=PERSON, task_id=task.id, status=status, conflicts=conflicts)  # type: ignore[arg-type]
+
+
+def _move(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
+    """Where a person put the file, if anywhere; and whether the log has moved it elsewhere meanwhile."""
+    expected = folder_of(task)
+    if folder in (expected, written):
+        return None, False
+    if "archive" in (folder, written, expected):
+        raise UnreadableTask(_BY_COMMAND)
+    return (folder, False) if written == expected else (None, True)
+
+
+def _edited(examined: Examined, events: list[Event], task: Task, changed: list[Found], alone: Found | None) -> None:
+    """Merge each changed file: against the version that it was edited from."""
+    merge = Merge(task)
+    status: str | None = None
+    conflicts: set[str] = set()
+    kept = dict(examined.beside)
+    for one in changed:
+        theirs = _parsed(one, task.id)
+        base = fold(events, until=theirs.rev).get(task.id)
+        origin = base.task if base is not None and base.task is not None else task
+        clashes = merge.add(origin, theirs)
+        if one is alone:
+            status, clash = _move(task, one.folder, folder_of(origin))
+            clashes |= {"status"} if clash else set()
+        conflicts |= clashes
+        if clashes or one.folder in kept:
+            kept[one.folder] = bool(clashes)
+    layout = merge.new_layout()
+    examined.layout = task.layout if layout is None else layout or None
+    examined.beside = list(kept.items())
+    examined.edit = TakeIn(
+        actor=PERSON,
+        task_id=task.id,
+        changes=merge.changes(),
+        status=status,  # type: ignore[arg-type]
+        layout=layout,
+        conflicts=tuple(sorted(conflicts)),
+    )
+
+
+def _parsed(one: Found, task_id: str) -> Task:
+    theirs = markdown.parse(one.data, archived=one.folder == "archive")
+    refuse_newer(theirs.schema_version)
+    if theirs.id != task_id:
+        raise UnreadableTask(f"its 'id' says {theirs.id[:80]!r}", "an ID never changes: put the line back")
+    return theirs
+
+
+def _new(examined: Examined, task_id: str, found: list[Found]) -> None:
+    if len(found) > 1:
+        places = ", ".join(one.folder for one in found)
+        raise UnreadableTask(f"it is new and lies in several folders: {places}", "keep one of them")
+    (one,) = found
+    created, layout = new_file.read(one.data, task_id)
+    examined.at = one.folder
+    examined.layout = layout
+    examined.edit = TakeIn(actor=PERSON, task_id=task_id, status=one.folder, layout=layout, created=created)  # type: ignore[arg-type]

@@ -1,0 +1,199 @@
+"""The log: the commit point. Appends under its lock, flushes outside of it, cuts only what was never whole.
+
+`events/<day>.jsonl` holds the lines. The log's lock file says which day is current, whether a flush has failed, and
+below which number no event may begin. Must not know what the events mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from aof.core.errors import CommitUnknown, LockTimeout, LogPoisoned
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.files import read
+from aof.stores.filesystem.flushing import Flushing, Mark
+from aof.stores.filesystem.locks import Held, Locks
+from aof.stores.filesystem.log_file import LogFile
+from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.reader import log_days
+
+LOCK = "log"
+Builder = Callable[[int, str], tuple[bytes, int, str]]
+
+
+class Log:
+    """The log of one data directory, as one process sees it."""
+
+    def __init__(self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool) -> None:
+        self.durable = durable
+        self._paths = paths
+        self._locks = locks
+        self._disk = disk
+        self._flushing = Flushing(disk)
+        self._file = LogFile(paths, disk)
+
+    @property
+    def day(self) -> str:
+        """The day of the current file, as of the last look."""
+        return self._file.day
+
+    @property
+    def end(self) -> int:
+        """Where in that file the last whole commit ends."""
+        return self._file.end
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return self._file.seq
+
+    @property
+    def digest(self) -> str:
+        """The hash of the last event."""
+        return self._file.digest
+
+    def append(self, today: str, build: Builder) -> None:
+        """Append one commit and make it durable.
+
+        `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
+        """
+        file = self._file
+        with self._locked() as held:
+            state = self._ready(held, today)
+            file.write(*build(max(file.seq, state.floor), file.digest))
+            fd = file.fd
+            mark = self._flushing.written = Mark(file.opening, file.end)
+        self.flush(fd, mark)
+
+    def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
+        """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
+        fd = self._file.fd if fd is None else fd
+        if not self.durable or fd < 0:
+            return
+        try:
+            if mark is None:
+                self._flushing.now(fd)
+            else:
+                self._flushing.upto(fd, mark)
+        except CommitUnknown:
+            with suppress(OSError, LockTimeout), self._locked() as held:  # else this process notes it before it appends
+                self._note_failure(held, self._state(held))
+            raise
+
+    def flush_all(self) -> None:
+        """Make every day's file durable, whoever wrote it."""
+        for day in log_days(self._paths):
+            fd = self._disk.create(self._paths.log(day))
+            try:
+                self.flush(fd)
+            finally:
+                os.close(fd)
+
+    def refresh(self, *, sound: bool = False) -> None:
+        """Look where the log ends, and cut what a dead writer left half done; `sound` refuses a poisoned log."""
+        with self._locked() as held:
+            self._look(held, (self._sound if sound else self._state)(held))
+
+    def restate(self, *, floor: int = 0) -> None:
+        """Write the lock file anew from the files, under a new boot: what a failed flush lost is known by then."""
+        with self._locked() as held:
+            state = State(floor=floor)
+            self._file.rescan(state)
+            self._put(held, state)
+
+    def heal(self, since: str = "") -> None:
+        """After a failed flush, and after verification: write the log's files from a day on once more, to new places.
+
+        The system may have dropped what it could not write, and flushing again would not tell. Raises OSError.
+        """
+        with self._locked() as held:
+            state = self._state(held)
+            self._look(held, state)
+            for day in log_days(self._paths):
+                if day >= since:
+                    temporary = f"{self._paths.temporary}/{day}.jsonl"
+                    self._disk.write_durable(temporary, read(self._paths.log(day)) or b"")
+                    self._disk.rename(temporary, self._paths.log(day))
+            self._disk.sync_dir(self._paths.events)
+            state.poisoned = self._flushing.failed = False
+            self._file.rescan(state)
+            self._put(held, state)
+
+    def is_poisoned(self) -> bool:
+        """Whether a flush has failed and nobody has healed the log since."""
+        held = self._locks.acquire(LOCK, exclusive=False)
+        assert held is not None
+        try:
+            state = State.read(held.fd)
+        finally:
+            self._locks.release((held,))
+        return state is not None and state.poisoned
+
+    def close(self) -> None:
+        """Close the open files."""
+        self._file.close()
+
+    @contextmanager
+    def _locked(self) -> Iterator[Held]:
+        held = self._locks.acquire(LOCK)
+        assert held is not None
+        try:
+            yield held
+        finally:
+            self._locks.release((held,))
+
+    def _sound(self, held: Held) -> State:
+        state = self._state(held)
+        if self._flushing.failed and not self._flushing.noted:
+            self._note_failure(held, state)
+        if state.poisoned:
+            raise _poisoned()
+        self._flushing.failed = False  # somebody has healed the log since
+        return state
+
+    def _ready(self, held: Held, today: str) -> State:
+        state = self._sound(held)
+        self._look(held, state)
+        if today > state.day:
+            self._roll_over(held, state, today)
+        return state
+
+    def _state(self, held: Held) -> State:
+        state = State.read(held.fd)
+        if state is None:
+            state = State()
+            self._put(held, state)
+        return state
+
+    def _put(self, held: Held, state: State) -> None:
+        self._disk.overwrite(held.fd, state.text(), 0)
+
+    def _note_failure(self, held: Held, state: State) -> None:
+        state.poisoned = True
+        self._put(held, state)
+        self._flushing.noted = True
+
+    def _look(self, held: Held, state: State) -> None:
+        if self._file.look(state):
+            self._put(held, state)
+
+    def _roll_over(self, held: Held, state: State, today: str) -> None:
+        """The day's first writer closes the old file for good before it begins the new one."""
+        if self.durable and self._file.day:
+            try:
+                self._flushing.now(self._file.fd)
+            except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
+                self._note_failure(held, state)
+                raise _poisoned() from error
+        self._file.begin(today)
+        state.day = today
+        self._put(held, state)
+
+
+def _poisoned() -> LogPoisoned:
+    return LogPoisoned(
+        "a flush of the log has failed; nothing is written until it has been verified", "run 'aof doctor --fix'"
+    )

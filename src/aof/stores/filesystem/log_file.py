@@ -1,0 +1,131 @@
+"""The log's current file and its end: number and hash of the last event, and what is cut behind it.
+
+Every method is called under the log's lock. Must not know locks, flushes or what the events mean.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from aof.core.errors import DiskFull, LogDamaged
+from aof.stores.filesystem import chain
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.failures import failed
+from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.log_tail import last_event, tail
+from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.torn import torn_name
+
+
+class LogFile:
+    """The end of the log, as one process has seen it last."""
+
+    def __init__(self, paths: Paths, disk: Disk) -> None:
+        self.disk = disk
+        self.fd = -1
+        self.day = ""
+        self.end = 0
+        self.seq = 0
+        self.digest = chain.GENESIS
+        self._paths = paths
+        self._retired: list[int] = []
+        self._inode = 0
+        self._pid = 0
+
+    @property
+    def opening(self) -> int:
+        """Grows whenever a file is opened."""
+        return len(self._retired)
+
+    def look(self, state: State) -> bool:
+        """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
+        if state.day and state.day == self.day and self._pid == os.getpid():
+            try:
+                found = os.stat(self._paths.log(state.day))
+            except FileNotFoundError:
+                found = None
+            if found is not None and found.st_ino == self._inode:
+                known = min(self.end, chain.TAIL_BYTES)
+                data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
+                if not known or data.startswith(chain.tail_of(self.digest)):
+                    self._take(data[known:])
+                    return False
+        return self.rescan(state)
+
+    def rescan(self, state: State) -> bool:
+        """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
+        self.seq, self.digest = 0, chain.GENESIS
+        days = log_days(self._paths)
+        if state.day and state.day not in days:
+            hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
+            raise LogDamaged(f"the log of {state.day} is gone; nothing was changed", hint, day=state.day)
+        while days and days[-1] > state.day and os.stat(self._paths.log(days[-1])).st_size == 0:
+            days.pop()
+        if not days:
+            self.day = ""
+            return False
+        for earlier in reversed(days[:-1]):
+            last = last_event(self._paths.log(earlier))
+            if last is not None:
+                self.seq, self.digest = last.seq, last.hash
+                break
+        self._enter(days[-1])
+        self.end, data = tail(self.fd)
+        self._take(data)
+        changed = state.day != self.day
+        state.day = self.day
+        return changed
+
+    def write(self, data: bytes, seq: int, digest: str) -> None:
+        """Append lines, all or none of them."""
+        try:
+            written = self.disk.append(self.fd, data)
+        except OSError as error:
+            self._undo()
+            raise failed(error, "append to the log") from error
+        if written != len(data):
+            self._undo()
+            raise DiskFull("the disk took only a part of the change, which was undone", "free some space and try again")
+        self.end += len(data)
+        self.seq, self.digest = seq, digest
+
+    def begin(self, day: str) -> None:
+        """Begin the file of a new day, durably."""
+        try:
+            os.close(self.disk.create(self._paths.log(day)))
+            self.disk.sync_dir(self._paths.events)
+        except OSError as error:
+            raise failed(error, "begin the log of a new day") from error
+        self._enter(day)
+
+    def close(self) -> None:
+        """Close the open files."""
+        for fd in (self.fd, *self._retired):
+            if fd >= 0:
+                os.close(fd)
+        self.fd, self.day, self._retired = -1, "", []
+
+    def _take(self, fresh: bytes) -> None:
+        """Go on over what others have appended; an incomplete commit at the end goes aside."""
+        if not fresh:
+            return
+        whole, last = chain.last_commit_end(fresh)
+        if whole < len(fresh):
+            torn, offset = fresh[whole:], self.end + whole
+            self.disk.write_new(torn_name(self._paths, self.day, offset, torn), torn)
+            self.disk.truncate(self.fd, offset)
+        if last is not None:
+            self.end += whole
+            self.seq, self.digest = last.seq, last.hash
+
+    def _undo(self) -> None:
+        with suppress(OSError):  # what stays behind is an incomplete tail, which the next appender sets aside
+            self.disk.truncate(self.fd, self.end)
+
+    def _enter(self, day: str) -> None:
+        """Open a day's file; another thread may still flush the one before, so that stays open."""
+        self._retired.append(self.fd)
+        self.fd = self.disk.create(self._paths.log(day))
+        self.day, self._inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0

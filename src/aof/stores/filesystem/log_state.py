@@ -1,0 +1,34 @@
+"""What the log's lock file says: the current day, the flag of a failed flush, and the floor of numbers.
+
+Written only by who holds the lock. Must not know the log's files.
+"""
+
+from __future__ import annotations
+
+import os
+
+_BYTES = 64
+
+
+class State:
+    """The content of the lock file."""
+
+    __slots__ = ("day", "floor", "poisoned")
+
+    def __init__(self, day: str = "", floor: int = 0, *, poisoned: bool = False) -> None:
+        self.day = day
+        self.floor = floor
+        self.poisoned = poisoned
+
+    @staticmethod
+    def read(fd: int) -> State | None:
+        """None where the file is new or has lost its content."""
+        match os.pread(fd, _BYTES, 0).split():
+            case [(b"sound" | b"poisoned") as flag, day, floor] if floor.isdigit():
+                return State("" if day == b"-" else day.decode(), int(floor), poisoned=flag == b"poisoned")
+        return None
+
+    def text(self) -> bytes:
+        """One padded line."""
+        flag = "poisoned" if self.poisoned else "sound"
+        return f"{flag} {self.day or '-'} {self.floor}".ljust(_BYTES - 1).encode() + b"\n"

@@ -1,0 +1,168 @@
+"""Reading the log: events from any number on, one task's events, the whole chain verified. Never changes anything.
+
+A reader takes an incomplete tail as not yet written. What it hands out has been flushed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+
+from aof.core.errors import LogDamaged
+from aof.core.events import Event
+from aof.stores.filesystem import chain
+from aof.stores.filesystem.log_tail import last_event, tail
+from aof.stores.filesystem.paths import Paths
+
+_CHUNK = 1 << 20
+_TASK = b'"taskId":"'
+_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl\Z", re.ASCII)
+
+
+class Position:
+    """A place between two commits: a day's file, an offset in it, and the hash of the event before."""
+
+    __slots__ = ("day", "digest", "offset", "seq")
+
+    def __init__(self, day: str = "", offset: int = 0, seq: int = 0, digest: str = chain.GENESIS) -> None:
+        self.day = day
+        self.offset = offset
+        self.seq = seq
+        self.digest = digest
+
+
+class Reader:
+    """A view of the log's files."""
+
+    def __init__(self, paths: Paths, *, durable: bool, flush: Callable[[int], None] = os.fdatasync) -> None:
+        self._paths = paths
+        self._durable = durable
+        self._flush = flush
+
+    def commits(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
+        """Whole commits from a position on, each with the position behind it and its lines."""
+        here = start
+        for day in log_days(self._paths):
+            if day < here.day:
+                continue
+            offset = here.offset if day == here.day else 0
+            lines: list[tuple[bytes, Event]] = []
+            for line in self._lines(day, offset):
+                offset += len(line)
+                event = chain.decode(line)
+                lines.append((line, event))
+                if event.commit[0] == event.commit[1]:
+                    here = Position(day, offset, event.seq, event.hash)
+                    yield here, lines
+                    lines = []
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Events with a greater number."""
+        for _, lines in self.commits(Position(self._day_before(after))):
+            for _, event in lines:
+                if event.seq > after:
+                    yield event
+
+    def of_tasks(self, wanted: Collection[str], start: Position | None = None) -> Iterator[Event]:
+        """The events of some tasks only; the other lines are passed over without being decoded."""
+        begin = start or Position()
+        names = frozenset(task_id.encode() for task_id in wanted)
+        for day in log_days(self._paths):
+            if day < begin.day:
+                continue
+            for line in self._lines(day, begin.offset if day == begin.day else 0):
+                at = line.find(_TASK) + len(_TASK)
+                if line[at : line.find(b'"', at)] in names:
+                    yield chain.decode(line)
+
+    def ids(self) -> Iterator[str]:
+        """The tasks that were ever created, each as often as it has events."""
+        for day in log_days(self._paths):
+            for line in self._lines(day, 0):
+                at = line.find(_TASK) + len(_TASK)
+                yield line[at : line.find(b'"', at)].decode()
+
+    def holds(self, position: Position) -> bool:
+        """Whether the log still has the event that the position stands behind."""
+        if not position.offset:
+            return position.digest in (chain.GENESIS, self._hash_before(position.day))
+        try:
+            fd = os.open(self._paths.log(position.day), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            begin = position.offset - chain.TAIL_BYTES
+            return begin >= 0 and os.pread(fd, chain.TAIL_BYTES, begin) == chain.tail_of(position.digest)
+        finally:
+            os.close(fd)
+
+    def end(self) -> tuple[str, int]:
+        """The last day that anything was written to, and the size of its file: changes with everything appended."""
+        for day in reversed(log_days(self._paths)):
+            if size := os.stat(self._paths.log(day)).st_size:
+                return day, size
+        return "", 0
+
+    def _hash_before(self, day: str) -> str:
+        """The hash of the last event before a day."""
+        for earlier in reversed(log_days(self._paths)):
+            if earlier < day and (last := last_event(self._paths.log(earlier))) is not None:
+                return last.hash
+        return chain.GENESIS
+
+    def _day_before(self, after: int) -> str:
+        """The last day whose first event is not beyond the number."""
+        best = ""
+        if not after:
+            return best
+        for day in log_days(self._paths):
+            first = next(self._lines(day, 0), None)
+            if first is None:
+                continue
+            if chain.decode(first).seq > after + 1:
+                break
+            best = day
+        return best
+
+    def _lines(self, day: str, offset: int) -> Iterator[bytes]:
+        """The lines of whole commits, flushed before they are handed out."""
+        fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            start, data = tail(fd)
+            size = start + chain.last_commit_end(data)[0]
+            if self._durable and size > offset:
+                self._flush(fd)
+            rest = b""
+            while offset < size:
+                data = os.pread(fd, min(_CHUNK, size - offset), offset)
+                if not data:
+                    return
+                offset += len(data)
+                lines = (rest + data).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    yield line + b"\n"
+        finally:
+            os.close(fd)
+
+
+def log_days(paths: Paths) -> list[str]:
+    """The days that have a log, oldest first."""
+    return sorted(name[:10] for name in os.listdir(paths.events) if _NAME.match(name))
+
+
+def verify(reader: Reader, start: Position | None = None) -> Position:
+    """Check number, place and hash of every event; the position behind the last one. Raises LogDamaged."""
+    here = start or Position()
+    for behind, lines in reader.commits(here):
+        for place, (line, event) in enumerate(lines, 1):
+            if not chain.proves(line, here.digest) or event.seq <= here.seq or event.commit != (place, len(lines)):
+                raise LogDamaged(
+                    f"the log's chain is broken at event {event.seq} in {behind.day}.jsonl",
+                    "restore the file from a backup or from version control; nothing was changed",
+                    seq=event.seq,
+                    day=behind.day,
+                )
+            here = Position(behind.day, behind.offset, event.seq, event.hash)
+    return here

@@ -1,0 +1,316 @@
+"""One unit of work on the filesystem: what was loaded under its locks, and the commit that follows from it.
+
+The order is what makes it safe: note the intent, append and flush the log (the commit), write the files, clear the
+intent. Whatever is interrupted is redone by the next holder of the stripe.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from aof.core.errors import AofError, CommitUnknown
+from aof.core.events import Draft, Event
+from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
+from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.evolve import evolve
+from aof.core.tasks.task import Task
+from aof.core.times import day, iso
+from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.drafts import numbered
+from aof.stores.filesystem import chain, markdown
+from aof.stores.filesystem.failures import clearly, failed
+from aof.stores.filesystem.files import Seen, digest, document, seen
+from aof.stores.filesystem.foreign import Examined
+from aof.stores.filesystem.locks import Held, stripe
+from aof.stores.filesystem.paths import folder_of
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
+
+_UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
+_replace = msgspec.structs.replace
+
+
+class Loaded(msgspec.Struct):
+    """A task under lock: its record, the folder of its file, and the file as it was read.
+
+    `held` says that the file is a person's for now, who changed it after it was read; it is taken in next time.
+    """
+
+    task: Task | None
+    folder: str | None = None
+    file: Seen | None = None
+    examined: Examined | None = None
+    held: bool = False
+
+    def had_layout(self) -> bool:
+        """Whether the log's last version was laid out by a person."""
+        task = self.examined.folded.task if self.examined is not None else self.task
+        return task is not None and task.layout is not None
+
+
+class _Change(msgspec.Struct):
+    """What a commit does to one task."""
+
+    before: Loaded
+    task: Task
+    last: int
+    earlier_runs: int = 0
+    run: Run | None = None
+    result: Result | None = None
+    begins: bool = False
+    prepared: markdown.Prepared | None = None
+    data: bytes = b""
+    documents: dict[str, bytes] = {}
+
+
+class FilesystemUnit:
+    """Keeps the contract of `ports.store.Unit`."""
+
+    def __init__(self, store: FilesystemStore, scope: Scope) -> None:
+        self._store = store
+        self._scope = scope
+        self._held: list[Held] = []
+        self._loaded: dict[str, Loaded] = {}
+        self._taking = ""
+
+    def __enter__(self) -> Self:
+        with clearly("lock the tasks"):
+            self._held = self._store.lock(self._scope)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._store.locks.release(self._held)
+        self._held = []
+        if isinstance(error, OSError):
+            raise failed(error, "read or write the tasks") from error
+
+    def task(self, task_id: str) -> Task | None:
+        """The task as the log knows it."""
+        return self._load(task_id).task
+
+    def edit(self, task_id: str) -> TakeIn | AofError | None:
+        """A person's edit that waits to be taken in, or why it never can be."""
+        examined = self._load(task_id).examined
+        return (examined.problem or examined.edit) if examined is not None else None
+
+    def _load(self, task_id: str) -> Loaded:
+        loaded = self._loaded.get(task_id)
+        if loaded is None:
+            loaded = self._loaded[task_id] = self._store.load(task_id, writable=task_id in self._scope.write)
+        return loaded
+
+    def assume(self, task_id: str, loaded: Loaded) -> None:
+        """Go on as if this had been loaded: for who knows more of a task than its file and the log."""
+        self._loaded[task_id] = loaded
+
+    def run(self, task_id: str) -> Run | None:
+        """The current or last run, from its file, else from the log."""
+        task = self.task(task_id)
+        if task is None or not task.retry.attempts:
+            return None
+        found = self._store.files.read_run(task_id, "run.json", Run, archived=task.archived)
+        if found is not None and found.attempt == task.retry.attempts:
+            return found
+        return self._store.folded(task_id).run
+
+    def result(self, task_id: str) -> Result | None:
+        """What the current or last run has reported, if it has."""
+        task = self.task(task_id)
+        if task is None:
+            return None
+        return self._store.files.read_run(task_id, "run_result.json", Result, archived=task.archived)
+
+    def heartbeat(self, task_id: str) -> Heartbeat | None:
+        """The last sign of life."""
+        task = self.task(task_id)
+        if task is None:
+            return None
+        return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below."""
+        return self._store.index.children(task_id)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for this one."""
+        return self._store.index.dependents(task_id)
+
+    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """All dependency edges on the ways that lead from this task."""
+        return self._store.index.reachable(task_id)
+
+    def resource_holders(self, resource: str) -> tuple[str, ...]:
+        """The running tasks that occupy the resource."""
+        return self._store.index.resource_holders(resource)
+
+    def key_owner(self, key: str) -> str | None:
+        """The task that was created with this key."""
+        return self._store.index.key_owner(key)
+
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+        """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
+        self._taking = edit.task_id
+        try:
+            if drafts:
+                self.commit(drafts, actor=edit.actor, agent=None, now=now)
+            else:
+                examined = self._loaded.pop(edit.task_id).examined
+                assert examined is not None
+                self._store.put_back(edit.task_id, examined)
+        finally:
+            self._taking = ""
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Write a sign of life, neither flushed nor logged."""
+        try:
+            first = heartbeat.beat_count == 0
+            self._store.files.write_run(heartbeat.task_id, "run_heartbeat.json", document(heartbeat), new=first)
+        except OSError as error:
+            raise failed(error, "write the heartbeat") from error
+
+    def flush(self) -> None:
+        """Nothing to do: under the locks only flushed records are read, for a writer keeps its locks until then."""
+
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+        """Log, then files; all or nothing."""
+        outside = {draft.task_id for draft in drafts} - self._scope.write
+        if outside:
+            raise ScopeTooNarrow(Scope(write=frozenset(outside)))
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN)
+        changes = self._evolve(events)
+        for change in changes.values():
+            self._prepare(change)
+        self._note(changes)
+        try:
+            sealed = self._append(events, changes, day(now))
+        except CommitUnknown:
+            raise
+        except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
+            with suppress(OSError):
+                self._clear(changes)
+            raise
+        try:
+            for task_id, change in changes.items():
+                self._write(task_id, change)
+            self._clear(changes)
+        except OSError as error:
+            raise CommitUnknown(
+                f"the change is in the log, but its files could not be written ({error.strerror})",
+                "free some space or mend the disk; the next command on the task writes them",
+            ) from error
+        return sealed
+
+    def _evolve(self, events: list[Event]) -> dict[str, _Change]:
+        changes: dict[str, _Change] = {}
+        for event in events:
+            change = changes.get(event.task_id)
+            if change is None:
+                before = self._load(event.task_id)
+                change = changes[event.task_id] = _Change(before, evolve(before.task, event), 0)
+                if before.examined is not None:
+                    own = before.examined if event.task_id == self._taking else before.examined.folded.task
+                    change.task = _replace(change.task, layout=own.layout if own is not None else None)
+            else:
+                change.task = evolve(change.task, event)
+            change.last = event.commit[0]
+            if event.type in RUN_EVENTS:
+                if event.type == "task.attempt.started":
+                    change.begins = True
+                    change.earlier_runs = change.before.task.retry.attempts if change.before.task else 0
+                elif change.run is None:
+                    change.run = self.run(event.task_id)
+                change.run = evolve_run(change.run, event)
+                change.result = evolve_result(change.result, event)
+        return changes
+
+    def _prepare(self, change: _Change) -> None:
+        change.prepared = markdown.prepare(change.task)
+        documents: dict[str, bytes] = {}
+        if change.run is not None:
+            documents["run.json"] = document(change.run)
+        if change.result is not None:
+            documents["run_result.json"] = document(change.result)
+        change.documents = documents
+
+    def _append(self, events: list[Event], changes: dict[str, _Change], today: str) -> tuple[Event, ...]:
+        sealed: list[Event] = []
+
+        def build(last: int, previous: str) -> tuple[bytes, int, str]:
+            sealed.clear()
+            lines: list[bytes] = []
+            for event in events:
+                last += 1
+                change = changes[event.task_id]
+                files: dict[str, str] = {}
+                layout = None
+                if change.last == event.commit[0]:
+                    files = self._finish(change, last)
+                    layout = markdown.layout_after(change.task) if change.task.layout is not None else None
+                    if layout is None and change.before.had_layout():
+                        layout = ""
+                final = _replace(event, seq=last, files=files, layout=layout)
+                line, previous = chain.seal(final, previous)
+                lines.append(line)
+                sealed.append(final)
+            return b"".join(lines), last, previous
+
+        self._store.log.append(today, build)
+        return tuple(sealed)
+
+    def _finish(self, change: _Change, seq: int) -> dict[str, str]:
+        """Under the log's lock the number is known: fill it in, and tell what the files will be."""
+        assert change.prepared is not None
+        paths = self._store.paths
+        change.task = _replace(change.task, rev=seq)
+        change.data = change.prepared.fill(seq)
+        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): digest(change.data)}
+        for name, data in change.documents.items():
+            files[f"runs/{change.task.id}/{name}"] = digest(data)
+        return files
+
+    def _stripes(self, changes: dict[str, _Change]) -> dict[str, list[str]]:
+        stripes: dict[str, list[str]] = {}
+        for task_id in changes:
+            stripes.setdefault(stripe(task_id), []).append(task_id)
+        return stripes
+
+    def _note(self, changes: dict[str, _Change]) -> None:
+        stripes = self._stripes(changes)
+        for held in self._held:
+            if held.name in stripes:
+                self._store.intents.note(held, stripes[held.name])
+
+    def _clear(self, changes: dict[str, _Change]) -> None:
+        stripes = self._stripes(changes)
+        for held in self._held:
+            if held.name in stripes:
+                self._store.intents.clear(held)
+
+    def _write(self, task_id: str, change: _Change) -> None:
+        store, files = self._store, self._store.files
+        folder = folder_of(change.task)
+        if change.begins:
+            files.begin_run(task_id, change.earlier_runs)
+        for name, data in change.documents.items():
+            files.write_run(task_id, name, data, new=change.begins or name == "run_result.json")
+        before, examined = change.before, change.before.examined
+        held = before.held or (examined is not None and task_id != self._taking)
+        if not held:
+            if examined is not None:
+                store.tidy(task_id, examined)
+            held = not files.place(task_id, change.data, before.folder, folder, before.file)
+            if examined is not None:
+                files.gather(task_id, folder)
+        if change.task.archived and not (before.task and before.task.archived):
+            files.archive_runs(task_id)
+        store.heads.put(task_id, change.task.rev, folder, digest(change.data))
+        file = None if held else seen(store.paths.task(folder, task_id))
+        self._loaded[task_id] = Loaded(change.task, folder, file, held=held)

@@ -1,0 +1,75 @@
+"""A task with all its runs, rebuilt from events alone. Must not know where the events come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aof.core.events import Event
+from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
+from aof.core.runs.run import Result, Run
+from aof.core.tasks.evolve import evolve
+from aof.core.tasks.task import Task
+
+
+class Folded:
+    """What the log says of one task."""
+
+    __slots__ = ("digests", "folders", "last_files", "results", "runs", "task")
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+        self.runs: list[Run] = []
+        self.results: dict[str, Result] = {}
+        self.last_files: dict[str, str] = {}
+        self.digests: dict[str, int] = {}
+        self.folders: dict[int, str] = {}
+
+    def copy(self) -> Folded:
+        """The same, to go on from without changing this one."""
+        other = Folded()
+        other.task, other.runs, other.results = self.task, [*self.runs], {**self.results}
+        other.last_files, other.digests, other.folders = self.last_files, {**self.digests}, {**self.folders}
+        return other
+
+    def add(self, event: Event) -> None:
+        """Go on by one event."""
+        self.task = evolve(self.task, event)
+        for path, digest in event.files.items():
+            if path.endswith(".md"):
+                self.last_files = {path: digest}
+                self.digests[digest] = event.seq
+                self.folders[event.seq] = path.split("/")[-2] if path.startswith("tasks/") else "archive"
+        if event.type not in RUN_EVENTS:
+            return
+        if event.type == "task.attempt.started":
+            started = evolve_run(None, event)
+            assert started is not None
+            self.runs.append(started)
+        elif self.runs:
+            changed = evolve_run(self.runs[-1], event)
+            assert changed is not None
+            self.runs[-1] = changed
+        result = evolve_result(None, event)
+        if result is not None:
+            self.results[result.run_id] = result
+
+    @property
+    def run(self) -> Run | None:
+        """The current or last run."""
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def result(self) -> Result | None:
+        """What that run has reported."""
+        return self.results.get(self.runs[-1].run_id) if self.runs else None
+
+
+def fold(events: Iterable[Event], *, until: int | None = None) -> dict[str, Folded]:
+    """Every task that the events speak of, at the end or as of a number."""
+    folded: dict[str, Folded] = {}
+    for event in events:
+        if until is not None and event.seq > until:
+            break
+        if event.task_id:
+            folded.setdefault(event.task_id, Folded()).add(event)
+    return folded

@@ -1,0 +1,142 @@
+"""What the memory store keeps, and one unit of work on it.
+
+What is handed out is a copy, so that nobody can change a record but by a commit. Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from aof.core.events import Draft, Event
+from aof.core.ids import split_task_id
+from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.task import Task
+from aof.core.times import iso
+from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.drafts import numbered
+from aof.stores.fold import Folded
+
+_Record = TypeVar("_Record", bound=msgspec.Struct | None)
+_encode = msgspec.json.Encoder().encode
+
+
+def copied(record: _Record) -> _Record:
+    """The same record, sharing nothing with the first one."""
+    return msgspec.json.decode(_encode(record), type=type(record))
+
+
+class Kept:
+    """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.appended = threading.Condition(self.lock)
+        self.log: list[Event] = []
+        self.folded: dict[str, Folded] = {}
+        self.heartbeats: dict[str, Heartbeat] = {}
+
+    def one(self, task_id: str) -> Folded:
+        """A task with its runs and results."""
+        return self.folded.get(task_id) or Folded()
+
+    def tasks(self) -> dict[str, Task]:
+        """Every task, archived ones included."""
+        return {name: folded.task for name, folded in self.folded.items() if folded.task is not None}
+
+    def where(self, keeps: Callable[[Task], bool]) -> tuple[str, ...]:
+        """The IDs of the tasks that a question is about, in order."""
+        with self.lock:
+            return tuple(sorted((name for name, task in self.tasks().items() if keeps(task)), key=split_task_id))
+
+    def append(self, events: list[Event]) -> None:
+        """All of the events and what follows from them, or nothing."""
+        after = {event.task_id: self.one(event.task_id).copy() for event in events}
+        for event in events:
+            after[event.task_id].add(event)
+        self.folded |= after
+        self.log += events
+        for event in events:
+            if event.type == "task.attempt.started":
+                self.heartbeats.pop(event.task_id, None)
+        self.appended.notify_all()
+
+
+class MemoryUnit:
+    """Keeps the contract of `ports.store.Unit`."""
+
+    def __init__(self, kept: Kept, scope: Scope) -> None:
+        self._kept = kept
+        self._scope = scope
+
+    def task(self, task_id: str) -> Task | None:
+        """The task as the log knows it."""
+        return copied(self._kept.one(task_id).task)
+
+    def edit(self, task_id: str) -> TakeIn | None:  # noqa: ARG002 - the contract's form
+        """Nobody edits what is in no file."""
+        return None
+
+    def run(self, task_id: str) -> Run | None:
+        """The current or last run."""
+        return copied(self._kept.one(task_id).run)
+
+    def result(self, task_id: str) -> Result | None:
+        """What that run has reported."""
+        return copied(self._kept.one(task_id).result)
+
+    def heartbeat(self, task_id: str) -> Heartbeat | None:
+        """That run's last sign of life."""
+        return copied(self._kept.heartbeats.get(task_id))
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below."""
+        return self._kept.where(lambda task: task.parent_id == task_id)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for this one."""
+        return self._kept.where(lambda task: task_id in task.depends_on)
+
+    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """All dependency edges on the ways that lead from this task."""
+        tasks = self._kept.tasks()
+        found: dict[str, tuple[str, ...]] = {}
+        queue = [task_id]
+        for current in queue:
+            task = tasks.get(current)
+            if task is not None and task.depends_on and current not in found:
+                found[current] = tuple(sorted(task.depends_on))
+                queue += task.depends_on
+        return found
+
+    def resource_holders(self, resource: str) -> tuple[str, ...]:
+        """The running tasks that occupy the resource."""
+        return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
+
+    def key_owner(self, key: str) -> str | None:
+        """The task that was created with this key."""
+        return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
+
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+        """Number the events and apply them; all or nothing."""
+        outside = {draft.task_id for draft in drafts} - self._scope.write
+        if outside:
+            raise ScopeTooNarrow(Scope(write=frozenset(outside)))
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log))
+        self._kept.append([copied(event) for event in events])
+        return tuple(events)
+
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+        """Record an edit, if somebody has one after all."""
+        self.commit(drafts, actor=edit.actor, agent=None, now=now)
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Keep a sign of life; no event."""
+        self._kept.heartbeats[heartbeat.task_id] = copied(heartbeat)
+
+    def flush(self) -> None:
+        """Nothing can be lost but everything."""

@@ -1,0 +1,1 @@
+"""The tests of AOF. Their folders mirror `src/aof`; `requirements` holds what they must prove."""

@@ -1,0 +1,180 @@
+"""What scripts may rely on: data, errors and exit codes of the verbs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from aof.adapters.cli.vocabulary import VERBS
+from tests.adapters.cli.conftest import Aof
+
+
+def test_a_task_goes_from_created_to_done(aof: Aof) -> None:
+    made = aof("create", "Add refresh endpoint", "--priority", "high", "--json").data
+    assert made["status"] == "ready"
+    assert Path(".aof", made["filePath"]).is_file()
+    claimed = aof("claim", "--agent", "ada", "--json").data
+    assert {"taskId", "runId", "epoch", "attempt", "expiresAt", "filePath"} == set(claimed)
+    assert claimed["taskId"] == made["taskId"]
+    assert aof("progress", "001", "--agent", "ada", "--percent", "60", "--json").data["progress"]["percent"] == 60
+    assert aof("complete", "001", "--agent", "ada", "--summary", "ok", "--json").data["status"] == "review"
+    assert aof("approve", "001", "--json").data == {"taskId": made["taskId"], "status": "done"}
+
+
+def test_lists_answer_rows_and_a_total(aof: Aof) -> None:
+    for number in range(3):
+        aof("create", f"task {number}", "--agent", "ada")
+    listed = aof("list", "--limit", "2", "--json").data
+    assert listed["total"] == 3
+    assert [set(row) for row in listed["tasks"]] == [{"id", "title", "status", "priority", "agent"}] * 2
+    assert aof("ready", "--agent", "bert", "--json").data["total"] == 0
+    assert aof("list", "--search", "task 1", "--json").data["total"] == 1
+
+
+def test_show_answers_the_whole_task(aof: Aof) -> None:
+    aof("create", "first")
+    aof("create", "second", "--dep", "001", "--brief", "some text", "--meta", "estimate=3", "--tag", "api")
+    shown = aof("show", "002", "--json").data
+    assert shown["body"] == "some text\n"
+    assert shown["metadata"] == {"estimate": 3}
+    assert shown["routing"] == {"tags": ["api"]}
+    assert shown["normalizedStatus"] == "queued"
+    assert shown["relationships"] == [{"kind": "blocked_by", "targetId": shown["dependsOn"][0]}]
+    assert shown["attempts"] == []
+
+
+def test_blocked_says_why(aof: Aof) -> None:
+    aof("create", "first")
+    aof("block", "001", "--reason", "waiting for credentials")
+    assert aof("blocked", "--json").data["tasks"][0]["reason"] == "waiting for credentials"
+    assert "waiting for credentials" in aof("blocked").out
+
+
+def test_the_log_tells_what_happened(aof: Aof) -> None:
+    made = aof("create", "first", "--json").data
+    events = aof("log", "--json").data["events"]
+    assert [event["type"] for event in events] == ["task.created", "task.accepted", "task.queued"]
+    assert {"seq", "type", "timestamp", "actor", "taskId", "payload"} <= set(events[0])
+    assert events[0]["actor"] == "tester"
+    assert aof("log", made["taskId"], "--after", "2", "--json").data["events"][0]["seq"] == 3
+    assert aof("log", "--type", "task.queued", "--json").data["events"][0]["type"] == "task.queued"
+
+
+def test_a_dependency_is_added_and_removed(aof: Aof) -> None:
+    first = aof("create", "first", "--json").data["taskId"]
+    aof("create", "second")
+    assert aof("dep", "add", "002", "001", "--json").data["dependsOn"] == [first]
+    assert aof("claim", "002", "--agent", "ada", "--json").error["code"] == "not_ready"
+    assert aof("dep", "rm", "002", "001", "--json").data["dependsOn"] == []
+
+
+def test_a_brief_can_come_from_standard_input(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("# Goal\n- [ ] one\n"))
+    aof("create", "from a pipe", "--brief", "-")
+    assert aof("show", "001", "--json").data["body"] == "# Goal\n- [ ] one\n"
+
+
+def test_edit_changes_only_what_is_given(aof: Aof) -> None:
+    aof("create", "first", "--agent", "ada")
+    edited = aof("edit", "001", "--title", "better", "--tag", "api", "--json").data
+    assert sorted(edited["updatedFields"]) == ["routing", "title"]
+    assert aof("show", "001", "--json").data["routing"] == {"agent": "ada", "tags": ["api"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        (("show", "009"), "task_not_found", 3),
+        (("claim", "--agent", "ada"), "nothing_ready", 3),
+        (("approve", "001"), "not_ready", 1),
+        (("create", "x", "--priority", "urgent"), "invalid", 2),
+        (("create", "   "), "invalid", 2),
+        (("complete", "001", "--agent", "bert"), "not_lease_holder", 4),
+        (("heartbeat", "001", "--run", "RUN-2020-01-01-001-1"), "stale_lease", 4),
+        (("clam",), "usage", 2),
+        (("list", "--statsu", "done"), "usage", 2),
+        (("show",), "usage", 2),
+        (("list", "--limit", "many"), "usage", 2),
+        (("list", "--status", "open"), "invalid", 2),
+        (("dep", "push", "001", "001"), "usage", 2),
+    ],
+)
+def test_every_refusal_is_json_with_a_hint_and_its_exit_code(
+    aof: Aof, words: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    aof("create", "first")
+    aof("claim", "001", "--agent", "ada")
+    said = aof(*words, "--json")
+    assert (said.error["code"], said.code) == (code, exit_code)
+    assert said.error["message"]
+    assert said.error["hint"] or code == "usage"
+    assert said.err == ""
+
+
+def test_a_hint_can_be_followed_to_the_letter(aof: Aof) -> None:
+    aof("create", "first")
+    aof("create", "second", "--dep", "001")
+    hint = aof("claim", "002", "--agent", "ada", "--json").error["hint"]
+    words = hint.split(": aof ", 1)[1].split()
+    assert aof(*words).code == 0
+    assert aof("claim", "002", "--agent", "ada").code == 0
+
+
+def test_errors_go_to_standard_error_for_a_person(aof: Aof) -> None:
+    said = aof("show", "009")
+    assert said.out == ""
+    assert "there is no task" in said.err
+    assert "→" in said.err
+
+
+def test_a_mistyped_verb_or_option_is_met_with_a_suggestion(aof: Aof) -> None:
+    assert "claim" in aof("clam").err
+    assert "--agent" in aof("claim", "--agnet", "ada").err
+
+
+def test_options_of_every_verb_stand_before_or_after_it(aof: Aof, tmp_path: Path) -> None:
+    elsewhere = str(tmp_path / "elsewhere")
+    assert aof("--data-dir", elsewhere, "init", "--json").data["created"] is True
+    assert aof("create", "there", f"--data-dir={elsewhere}", "--actor", "zoe", "--json").code == 0
+    assert aof("--json", "--data-dir", elsewhere, "show", "001").data["createdBy"] == "zoe"
+    assert aof("list", "--json").data["total"] == 0
+
+
+def test_init_can_be_repeated_and_only_shown(aof: Aof, tmp_path: Path) -> None:
+    assert aof("init", "--json").data["created"] is False
+    planned = aof("--data-dir", str(tmp_path / "new"), "init", "--dry-run", "--json").data
+    assert planned["dryRun"] is True
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_a_data_directory_the_way_to_one_is_shown(
+    aof: Aof, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
+    said = aof("list", "--json")
+    assert said.code == 3
+    assert said.error["code"] == "no_data_directory"
+    assert "aof init" in said.error["hint"]
+
+
+def test_help_has_an_example_for_every_verb(aof: Aof) -> None:
+    overview = aof("--help").out
+    for verb in VERBS:
+        assert f"  {verb.name} " in overview
+        assert verb.example in aof(verb.name, "--help").out
+
+
+def test_the_data_directory_is_found_from_a_folder_below(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
+    aof("create", "first")
+    Path("deep/down").mkdir(parents=True)
+    monkeypatch.chdir("deep/down")
+    assert aof("list", "--json").data["total"] == 1
+
+
+def test_people_see_tables_without_colours_in_a_pipe(aof: Aof) -> None:
+    aof("create", "first")
+    said = aof("list")
+    assert said.out.splitlines()[0].split() == ["ID", "STATUS", "PRIORITY", "AGENT", "TITLE"]
+    assert "\x1b" not in said.out

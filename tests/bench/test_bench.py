@@ -1,0 +1,90 @@
+"""The benchmark runs and says what it should. Nothing here looks at how fast anything is."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from bench import rounds
+from bench.__main__ import main
+from bench.rounds import Entry, Figure, Subject
+from bench.table import Need, Part, Row, render
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, object], Path]:
+    for library in ("huey", "persistqueue"):
+        pytest.importorskip(library, reason="pip install 'aof[bench]'")
+    folder = tmp_path_factory.mktemp("bench")
+    out = folder / "figures.json"
+    with pytest.MonkeyPatch.context() as patch:
+        shown: list[str] = []
+        patch.setattr("builtins.print", lambda *words, **_: shown.extend(map(str, words)))
+        arguments = ["--quick", "--rounds", "1", "--seconds", "0.05", "--dir", str(folder / "disk"), "--json", str(out)]
+        assert main(arguments) == 0
+    return "\n".join(shown), json.loads(out.read_text()), folder
+
+
+def test_the_table_says_where_it_was_measured(quick: tuple[str, dict[str, object], Path]) -> None:
+    text, figures, _ = quick
+    assert "file system:" in text
+    machine = figures["machine"]
+    assert isinstance(machine, dict)
+    assert {"date", "file system", "machine", "python", "compared with"} <= machine.keys()
+
+
+def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict[str, object], Path]) -> None:
+    _, figures, _ = quick
+    rows = figures["rows"]
+    assert isinstance(rows, list)
+    parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
+    assert parts == ["The disk", "AOF", "Others", "Size"]
+    needs = {row["name"] for row in rows if row["need"]}
+    assert needs == {
+        "commits, 1 process",
+        "commits, 8 processes",
+        "8 processes beside 1",
+        "AOF, 8 processes",
+        "lifecycle, durable",
+    }
+    assert all(row["verdict"] for row in rows if row["need"])
+    assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])
+
+
+def test_nothing_is_left_on_the_disk(quick: tuple[str, dict[str, object], Path]) -> None:
+    _, _, folder = quick
+    assert list((folder / "disk").iterdir()) == []
+
+
+def test_a_subject_that_fails_says_why(tmp_path: Path) -> None:
+    def fails(_folder: Path, _number: int) -> AbstractContextManager[rounds.Operation]:
+        raise ValueError("out of paper")
+
+    with pytest.raises(RuntimeError, match="out of paper"):
+        rounds.run(Entry(Subject("a printer", 1, lambda _: None, fails), 2), tmp_path, 0.01)
+
+
+def test_a_ratio_is_taken_within_each_round() -> None:
+    assert Figure.ratio([10, 20, 90], [20, 40, 100]) == Figure(0.5, 0.5, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("need", "ratio", "verdict"),
+    [
+        (Need(0.35, aim=0.5), 0.6, "met"),
+        (Need(0.35, aim=0.5), 0.4, "met, below the aim"),
+        (Need(0.35, aim=0.5), 0.3, "MISSED"),
+        (Need(1.3, at_most=True), 1.2, "met"),
+        (Need(1.3, at_most=True), 1.4, "MISSED"),
+    ],
+)
+def test_a_requirement_is_met_or_missed(need: Need, ratio: float, verdict: str) -> None:
+    assert need.verdict(ratio) == verdict
+
+
+def test_the_last_line_counts_what_is_met() -> None:
+    rows = [Row(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))]
+    assert render({}, [Part("Some", tuple(rows))]).endswith("1 of 2 requirements met; missed: slow")

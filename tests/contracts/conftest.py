@@ -1,0 +1,104 @@
+"""Every store, new and empty, behind one fixture. `fabric` is the application on top of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from aof.adapters.system import SystemClock
+from aof.app.fabric import Fabric
+from aof.core.records import Policy
+from aof.ports.clock import Clock
+from aof.ports.store import Store
+from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.memory import MemoryStore
+from aof.testing import FakeClock
+
+
+class MakeStore(Protocol):
+    """How a test gets a store on any clock."""
+
+    def __call__(self, clock: Clock, *, lock_timeout: float = 10.0) -> Store:
+        """Make it."""
+        ...
+
+
+def memory(_folder: Path, clock: Clock, *, lock_timeout: float = 10.0) -> Store:
+    """A memory store."""
+    return MemoryStore(clock, lock_timeout=lock_timeout)
+
+
+def filesystem(folder: Path, clock: Clock, *, lock_timeout: float = 10.0) -> Store:
+    """A new data directory."""
+    root = str(folder / ".aof")
+    FilesystemStore.create(root)
+    return FilesystemStore(root, clock, durable=False, lock_timeout=lock_timeout)
+
+
+STORES = {"memory": memory, "filesystem": filesystem}
+
+
+@pytest.fixture(params=STORES)
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
+    """How to make the store in question on any clock."""
+    return partial(STORES[request.param], tmp_path)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A Monday morning that lasts until somebody sleeps."""
+    return FakeClock("2026-03-02T09:00:00Z")
+
+
+@pytest.fixture
+def store(make_store: MakeStore, clock: FakeClock) -> Iterator[Store]:
+    """A store on the fake clock."""
+    made = make_store(clock)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def live_store(make_store: MakeStore) -> Iterator[Store]:
+    """A store on the real clock, for what really waits."""
+    made = make_store(SystemClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty_store(make_store: MakeStore) -> Iterator[Store]:
+    """A store on the real clock that does not wait long for a lock."""
+    made = make_store(SystemClock(), lock_timeout=0.1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fabric(store: Store, clock: FakeClock) -> Fabric:
+    """The application on the store; two tasks may use the gpu at once, and nobody the vault."""
+    return Fabric(store, clock, Policy(resource_slots={"gpu": 2, "vault": 0}), "pm")
+
+
+@pytest.fixture
+def team(fabric: Fabric, clock: FakeClock) -> Fabric:
+    """Eight tasks that differ in everything that a query can ask for."""
+    fabric.create("Plan the API", priority="low", tags=["design", "api"], agent="ada")
+    fabric.create("Straße 100% bauen", priority="critical", tags=["api v2"], parent_id="001")
+    clock.sleep(1)
+    fabric.create("Build the api_x", priority="high", depends_on=["001"], parent_id="001")
+    fabric.create("Hidden chore", visibility="hidden", backlog=True)
+    fabric.create("Train", resource="gpu", tags=["api"])
+    fabric.claim("005", agent="bob")
+    fabric.create("Done one", review=False, visibility="internal")
+    fabric.complete("006", actor="cem")
+    fabric.create("Archived one", review=False)
+    fabric.complete("007", actor="cem")
+    fabric.archive("007")
+    fabric.create("Blocked one", agent="bob")
+    fabric.block("008", reason="waits for the key")
+    return fabric

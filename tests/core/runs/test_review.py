@@ -1,0 +1,54 @@
+"""Approval and rejection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aof.core.tasks import commands as c
+from tests.support.world import World
+
+
+def test_an_approval_finishes_the_task_once() -> None:
+    world = World()
+    task = world.into("review")
+    world.act(c.Approve, task, reason="well done")
+    assert world.act(c.Approve, task).drafts == ()
+    assert world.status(task) == "done"
+    assert world.tasks[task].body.endswith("pm: well done\n")
+
+
+@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "blocked", "cancelled", "deadletter"])
+def test_only_what_is_in_review_is_approved_or_rejected(status: str) -> None:
+    world = World()
+    task = world.into(status)
+    assert world.refuse(c.Approve, task).code == "not_ready"
+    assert world.refuse(c.Reject, task, blockers=("no",)).code == "invalid_transition"
+
+
+def test_a_rejection_leads_to_ready_with_its_reasons_and_a_new_run_follows() -> None:
+    world = World()
+    task = world.into("review")
+    world.act(c.Reject, task, blockers=("no tests", "no docs"))
+    moved = world.log(task, "task.transitioned")[-1].payload
+    assert (world.status(task), moved["reason"], moved["blockers"]) == (
+        "ready",
+        "no tests; no docs",
+        ["no tests", "no docs"],
+    )
+    assert "pm rejected: no tests; no docs" in world.tasks[task].body
+    world.claim(task, "bob")
+    assert world.tasks[task].retry.attempts == 2
+    assert world.results[task] is None
+
+
+@pytest.mark.parametrize("blockers", [(), ("",), ("x" * 257,), ("x",) * 21])
+def test_a_rejection_without_usable_reasons_is_refused(blockers: Any) -> None:
+    world = World()
+    assert world.refuse(c.Reject, world.into("review"), blockers=blockers).kind == "invalid"
+
+
+def test_an_approval_with_an_endless_reason_is_refused() -> None:
+    world = World()
+    assert world.refuse(c.Approve, world.into("review"), reason="x" * 513).code == "payload_too_large"

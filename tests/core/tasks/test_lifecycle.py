@@ -1,0 +1,59 @@
+"""The status table, and `update` as the way along each of its edges."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from aof.core.tasks import commands as c
+from aof.core.tasks.lifecycle import STATUSES, TRANSITIONS, allows, priority_rank
+from tests.support.world import World
+
+PAIRS = list(itertools.product(STATUSES, STATUSES))
+
+
+def test_the_table_is_that_of_the_design() -> None:
+    assert {status: set(targets) for status, targets in TRANSITIONS.items()} == {
+        "backlog": {"ready", "blocked", "cancelled"},
+        "ready": {"in-progress", "backlog", "blocked", "deadletter", "cancelled"},
+        "in-progress": {"review", "ready", "blocked", "deadletter", "cancelled"},
+        "review": {"done", "in-progress", "ready", "blocked", "cancelled"},
+        "blocked": {"ready", "backlog", "deadletter", "cancelled"},
+        "done": set(),
+        "cancelled": set(),
+        "deadletter": {"ready"},
+    }
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_an_update_follows_the_table_and_nothing_else(before: str, after: str) -> None:
+    world = World()
+    task = world.into(before)
+    events = len(world.events)
+    if before == after:
+        assert world.act(c.Update, task, "ada", status=after).drafts == ()
+        assert len(world.events) == events
+    elif allows(before, after):
+        world.act(c.Update, task, "ada", status=after, reason="so it is")
+        assert world.status(task) == after
+        assert world.path(task)[-1] == after
+    else:
+        refusal = world.refuse(c.Update, task, "ada", status=after)
+        assert refusal.code == "invalid_transition"
+        assert refusal.details["allowed"] == list(TRANSITIONS[before])
+        assert before in refusal.message
+        assert after in refusal.message
+        assert world.status(task) == before
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_the_same_status_again_writes_nothing(status: str) -> None:
+    world = World()
+    task = world.into(status)
+    assert world.act(c.Update, task, "ada", status=status).drafts == ()
+
+
+def test_priorities_are_ranked_from_the_most_urgent() -> None:
+    ranked = sorted(["low", "critical", "normal", "high"], key=priority_rank)
+    assert ranked == ["critical", "high", "normal", "low"]

@@ -1,0 +1,110 @@
+"""Identifiers: their exact form, and how a short form finds its task."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from aof.core import ids
+
+TASKS = [
+    "TASK-2026-02-21-001",
+    "TASK-2026-02-21-002",
+    "TASK-2026-02-22-001",
+    "TASK-2026-02-21-1000",
+    "TASK-2026-02-21-0010",
+]
+
+
+@pytest.mark.parametrize("good", ["TASK-2026-02-21-001", "TASK-2026-02-21-1000", "TASK-2026-02-21-123456789"])
+def test_a_whole_id_is_one(good: str) -> None:
+    assert ids.is_task_id(good)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "TASK-2026-02-21-01",
+        "TASK-2026-02-21-1234567890",
+        "TASK-2026-02-21-001\n",
+        "\nTASK-2026-02-21-001",
+        " TASK-2026-02-21-001",
+        "TASK-2026-02-21-00\u0661",
+        "TASK-\uff12\uff10\uff12\uff16-02-21-001",
+        "task-2026-02-21-001",
+        "TASK-2026-02-21-001/../x",
+        "../TASK-2026-02-21-001",
+        "TASK-2026-02-21-001.md",
+    ],
+)
+def test_anything_else_is_none(bad: str) -> None:
+    assert not ids.is_task_id(bad)
+
+
+@given(day=st.dates().map(str), number=st.integers(1, 999_999_999))
+def test_an_id_says_its_day_and_number(day: str, number: int) -> None:
+    made = ids.task_id(day, number)
+    assert ids.is_task_id(made)
+    assert ids.split_task_id(made) == (day, number)
+
+
+@given(number=st.integers(1, 10_000), attempt=st.integers(1, 10_000))
+def test_a_run_names_its_task(number: int, attempt: int) -> None:
+    task = ids.task_id("2026-02-21", number)
+    assert ids.task_of_run(ids.run_id(task, attempt)) == task
+
+
+@given(
+    first=st.tuples(st.integers(1, 2000), st.integers(1, 2000)),
+    second=st.tuples(st.integers(1, 2000), st.integers(1, 2000)),
+)
+def test_no_two_runs_share_an_id(first: tuple[int, int], second: tuple[int, int]) -> None:
+    one, other = (ids.run_id(ids.task_id("2026-02-21", number), attempt) for number, attempt in (first, second))
+    assert (one == other) == (first == second)
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "RUN-", "RUN-2026-02-21-001", "RUN-x-1", "RUN-2026-02-21-001-", "RUN-2026-02-21-001-\u0661", "x"]
+)
+def test_what_is_no_run_names_no_task(bad: str) -> None:
+    assert ids.task_of_run(bad) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        ("TASK-2026-02-21-001", ["TASK-2026-02-21-001"]),
+        ("2026-02-21-002", ["TASK-2026-02-21-002"]),
+        ("02-21-002", ["TASK-2026-02-21-002"]),
+        ("002", ["TASK-2026-02-21-002"]),
+        ("02-21-001", ["TASK-2026-02-21-001"]),
+        ("1000", ["TASK-2026-02-21-1000"]),
+        ("001", ["TASK-2026-02-21-001", "TASK-2026-02-22-001", "TASK-2026-02-21-0010"]),
+        ("02-22", ["TASK-2026-02-22-001"]),
+        ("TASK-2026-02-22", ["TASK-2026-02-22-001"]),
+        ("6-02-21-002", []),
+        ("01", []),
+        ("999", []),
+    ],
+)
+def test_a_part_stands_for_what_it_begins_in_from_a_dash_on(part: str, found: list[str]) -> None:
+    assert ids.matches(part, TASKS) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "good"), [("2026-02", True), ("001", True), ("", False), ("a", False), ("001\n", False), ("../x", False)]
+)
+def test_what_could_be_a_part_is_told_apart(text: str, good: bool) -> None:  # noqa: FBT001 - a table
+    assert ids.is_part(text) is good
+
+
+@pytest.mark.parametrize("good", ["a", "swe-backend", "user@host", "a.b_c:d+e", "9", "x" * 128])
+def test_a_name_is_one(good: str) -> None:
+    assert ids.is_agent_name(good)
+
+
+@pytest.mark.parametrize("bad", ["", " ", "-a", ".a", "a b", "a/b", "a\n", "ä", "x" * 129, "../a", "a\\b", "\u0663"])
+def test_what_could_be_a_path_or_a_line_is_no_name(bad: str) -> None:
+    assert not ids.is_agent_name(bad)

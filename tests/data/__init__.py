@@ -1,0 +1,1 @@
+"""Samples of data that older versions wrote."""

@@ -1,0 +1,95 @@
+"""Data of older formats opens as it is; data of newer ones is refused and stays as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aof.bootstrap import diagnose, open_fabric
+from aof.config import load_settings
+from aof.core.errors import AofError
+from aof.stores.filesystem.reader import verify
+from tests.data.make_format_1 import shown
+from tests.support.desk import Desk, contents
+from tests.support.invariants import check_invariants
+
+SAMPLES = Path(__file__).parents[2] / "data"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A copy of the sample, as a clone would have it: without locks and index."""
+    shutil.copytree(SAMPLES / "format-1", tmp_path / "data")
+    return Desk(tmp_path / "data")
+
+
+def test_data_of_format_1_lists_the_same(desk: Desk) -> None:
+    expected = json.loads((SAMPLES / "format-1.json").read_text())
+    desk.clock.time += 24 * 3_600_000 + 3_700_000
+    found = msgspec.json.decode(msgspec.json.encode(shown(desk)))
+    assert found.keys() == expected.keys()
+    for task_id, task in expected.items():
+        found[task_id].pop("normalizedStatus")
+        task.pop("normalizedStatus")
+        assert found[task_id] == task
+    assert {task["status"] for task in expected.values()} == {
+        "backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter",
+    }  # fmt: skip
+
+
+def test_data_of_format_1_verifies_and_is_not_changed_by_looking(desk: Desk) -> None:
+    assert verify(desk.store.reader).seq == sum(1 for _ in desk.store.events())
+    assert desk.fabric.doctor().ok
+    assert contents(desk.root) == contents(SAMPLES / "format-1")
+    check_invariants(desk.root, edited=True)
+    assert contents(desk.root) == contents(SAMPLES / "format-1")
+
+
+def test_data_of_format_1_goes_on(desk: Desk) -> None:
+    desk.clock.time += 48 * 3_600_000
+    ready = "TASK-2026-03-02-001"
+    run = desk.fabric.claim(ready, agent="ada").run_id
+    desk.fabric.complete(ready, run=run, agent="ada", summary="done")
+    desk.fabric.approve(ready)
+    laid_out = desk.file("TASK-2026-03-02-003")
+    desk.fabric.update("TASK-2026-03-02-003", status="ready")
+    assert "priority: low   # some day\nsprint:\n  - 7   # or 8\n" in desk.file("TASK-2026-03-02-003").read_text()
+    assert not laid_out.exists()
+    check_invariants(desk.root, edited=True)
+
+
+@pytest.mark.parametrize("text", ["schemaVersion = 2\n", "schemaVersion = 12\nnewSetting = true\n"])
+def test_a_directory_of_a_newer_format_is_refused_and_left_alone(desk: Desk, text: str) -> None:
+    desk.store.close()
+    (desk.root / "aof.toml").write_text(text)
+    before = contents(desk.root)
+    for opening in (open_fabric, diagnose):
+        with pytest.raises(AofError) as refusal:
+            opening(desk.root)
+        assert refusal.value.code == "unsupported_version"
+        assert refusal.value.hint
+    assert contents(desk.root) == before
+
+
+def test_a_file_of_a_newer_format_is_refused_and_left_alone(desk: Desk) -> None:
+    task_id = "TASK-2026-03-02-001"
+    desk.change(task_id, "schemaVersion: 1", "schemaVersion: 2")
+    data = desk.file(task_id).read_bytes()
+    assert "newer AOF" in desk.refused(task_id).hint
+    assert desk.file(task_id).read_bytes() == data
+    assert desk.fabric.list().total > 5
+
+
+@pytest.mark.parametrize("data", [b"[storage\n", b"\xff\xfe", b"[storage]\ndurability = 'none'\n", b"unknown = 1\n"])
+def test_settings_that_cannot_be_used_are_told(desk: Desk, data: bytes) -> None:
+    desk.store.close()
+    (desk.root / "aof.toml").write_bytes(data)
+    with pytest.raises(AofError) as refusal:
+        load_settings(str(desk.root))
+    assert (refusal.value.code, bool(refusal.value.hint)) == ("invalid", True)
+    told = diagnose(desk.root)
+    assert (told.ok, [problem.code for problem in told.problems]) == (False, ["settings_unusable"])

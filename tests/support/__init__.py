@@ -1,0 +1,1 @@
+"""What tests share: markers, fakes and builders."""

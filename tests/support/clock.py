@@ -1,0 +1,29 @@
+"""A clock that stands still until a test moves it; sleeping only moves it on."""
+
+from __future__ import annotations
+
+from aof.core.times import millis
+
+MONDAY = millis("2026-03-02T09:00:00Z")
+DAY = 24 * 60 * 60 * 1000
+
+
+class ManualClock:
+    """Keeps the contract of `ports.clock.Clock` without ever waiting."""
+
+    def __init__(self, now: int = MONDAY) -> None:
+        self.time = now
+        self.ticks = 0.0
+
+    def now(self) -> int:
+        """The moment that the test has set."""
+        return self.time
+
+    def monotonic(self) -> float:
+        """Grows with every sleep."""
+        return self.ticks
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes, nobody waits."""
+        self.ticks += seconds
+        self.time += int(seconds * 1000)

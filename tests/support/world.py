@@ -1,0 +1,323 @@
+"""A world in memory that drives the core as a store would: ask for needs, load, decide, number, evolve.
+
+What `needs` did not ask for is not loaded, so that looking at it fails. Every event goes through JSON, and after every
+commit `check` states what must hold of any world. Must not know a rule that it does not check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from aof.core.errors import AofError
+from aof.core.events import Draft, Event
+from aof.core.ids import task_id
+from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.runs.evolve import evolve_result, evolve_run
+from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.tasks import commands as c
+from aof.core.tasks.decide import decide
+from aof.core.tasks.evolve import evolve
+from aof.core.tasks.graph import readiness
+from aof.core.tasks.lifecycle import FAILED, FINISHED, allows
+from aof.core.tasks.needs import needs
+from aof.core.tasks.normalized import Normalized, normalized_status
+from aof.core.tasks.task import Task
+from aof.core.times import iso, millis
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+MONDAY = millis("2026-03-02T09:00:00Z")
+
+
+class World:
+    """Tasks, runs, results, heartbeats and the log of one imaginary data directory."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self.now = MONDAY
+        self.events: list[Event] = []
+        self.tasks: dict[str, Task] = {}
+        self.freed: set[str] = set()
+        self.runs: dict[str, dict[str, Run]] = {}
+        self.results: dict[str, Result | None] = {}
+        self.heartbeats: dict[str, Heartbeat] = {}
+        self._made = 0
+
+    # --- sentences
+
+    def create(self, title: str = "Something to do", *, actor: str = "pm", **fields: Any) -> str:
+        """Create a task and give its ID."""
+        given: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()}
+        decision = self.do(c.Create(actor=actor, task_id=self.next_id(), title=title, **given))
+        return decision.replayed or decision.drafts[0].task_id
+
+    def next_id(self) -> str:
+        """An ID that nobody has used."""
+        self._made += 1
+        return task_id("2026-03-02", self._made)
+
+    def claim(self, task: str, agent: str = "ada", **more: Any) -> str:
+        """Claim a task and give the run's ID."""
+        self.do(c.Claim(actor=agent, task_id=task, **more))
+        return self.lease_run(task)
+
+    def lease_run(self, task: str) -> str:
+        """The run that holds the task now."""
+        lease = self.tasks[task].lease
+        assert lease is not None, f"{task} is not running"
+        return lease.run_id
+
+    def act(self, kind: type[c.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> Decision:
+        """Give any command about a task; it must be accepted."""
+        return self.do(kind(actor=actor, task_id=task, **fields))
+
+    def refuse(self, kind: type[c.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> AofError:
+        """Give any command about a task; it must be refused, with a code and a hint, and change nothing."""
+        return self.refused(kind(actor=actor, task_id=task, **fields))
+
+    def report(self, task: str, outcome: str, *blockers: str) -> None:
+        """The run reports a result and vanishes before its session ends, as a completion message does."""
+        lease = self.tasks[task].lease
+        assert lease is not None
+        result = {"agentId": lease.agent, "outcome": outcome, "blockers": list(blockers)}
+        draft = Draft(type="task.completed", task_id=task, run_id=lease.run_id, payload={"result": result})
+        self.commit(c.Beat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
+
+    def expire(self, task: str) -> Decision:
+        """Let the lease run out, and recover the task."""
+        self.later(self.policy.lease_ttl_ms)
+        return self.act(c.Expire, task, "aof")
+
+    def later(self, millis: int) -> None:
+        """Let time pass."""
+        self.now += millis
+
+    def into(self, status: str, **fields: Any) -> str:
+        """A new task that has come to that status in the shortest way."""
+        task = self.create(status="backlog" if status == "backlog" else "ready", **fields)
+        match status:
+            case "in-progress":
+                self.claim(task)
+            case "review":
+                self.claim(task)
+                self.act(c.Complete, task, "ada")
+            case "blocked":
+                self.act(c.Block, task, reason="in the way")
+            case "done":
+                self.act(c.Complete, task, "ada")
+                self.act(c.Approve, task)
+            case "cancelled":
+                self.act(c.CancelTask, task)
+            case "deadletter":
+                self.claim(task)
+                self.act(c.Fail, task, "ada", retryable=False)
+        assert self.tasks[task].status == status
+        return task
+
+    # --- what is to be seen
+
+    def status(self, task: str) -> str:
+        """The status of a task."""
+        return self.tasks[task].status
+
+    def normalized(self, task: str) -> Normalized:
+        """Its normalized status now."""
+        return normalized_status(self.tasks[task], self.heartbeats.get(task), self.now)
+
+    def log(self, task: str, kind: str) -> list[Event]:
+        """The events of one kind about a task."""
+        return [event for event in self.events if event.task_id == task and event.type == kind]
+
+    def path(self, task: str) -> list[str]:
+        """The statuses that a task went to, in order."""
+        return [event.payload["to"] for event in self.log(task, "task.transitioned")]
+
+    def why_not(self, task: str) -> AofError | None:
+        """Why the task cannot be run now; None when it can."""
+        records = self.load(c.Claim(actor="anyone", task_id=task))
+        return readiness(records, self.tasks[task], self.now)
+
+    # --- the driver
+
+    def do(self, command: c.OnTask) -> Decision:
+        """Decide and commit."""
+        verdict = self.verdict(command)
+        assert not isinstance(verdict, AofError), f"{verdict.code}: {verdict}"
+        self.commit(command, verdict)
+        return verdict
+
+    def refused(self, command: c.OnTask) -> AofError:
+        """Decide, and see a refusal that helps."""
+        verdict = self.verdict(command)
+        assert isinstance(verdict, AofError), f"accepted: {verdict}"
+        assert verdict.code
+        assert verdict.hint
+        assert len(verdict.message) < 1_000, "a refusal does not repeat what it was flooded with"
+        return verdict
+
+    def verdict(self, command: c.OnTask) -> Verdict:
+        """What the core says, twice: the same input gives the same answer."""
+        records = self.load(command)
+        first, second = decide(records, command, self.now), decide(records, command, self.now)
+        if isinstance(first, AofError):
+            assert isinstance(second, AofError)
+            assert (first.code, first.message, first.hint) == (second.code, second.message, second.hint)
+        else:
+            assert first == second
+        return first
+
+    def load(self, command: c.OnTask) -> Records:
+        """Exactly what `needs` asks for, until it asks for nothing new."""
+        records = Records(policy=self.policy)
+        wanted = Needs()
+        for _ in range(100):
+            asked = needs(command, records)
+            if asked == wanted:
+                return records
+            wanted = asked
+            self._fill(records, wanted)
+        raise AssertionError("needs never comes to an end")
+
+    def _fill(self, records: Records, wanted: Needs) -> None:
+        records.tasks.update({key: self.tasks.get(key) for key in wanted.write | wanted.read})
+        records.heartbeats.update({key: self.heartbeats.get(key) for key in wanted.heartbeats})
+        records.results.update({key: self.results.get(key) for key in wanted.results})
+        records.children.update({key: self._where("parent_id", key) for key in wanted.children})
+        records.dependents.update({key: self.dependents(key) for key in wanted.dependents})
+        records.reachable.update({key: self._edges_from(key) for key in wanted.reachable})
+        records.resource_holders.update({key: self._holders(key) for key in wanted.resources})
+        records.key_owners.update({key: self._key_owner(key) for key in wanted.keys})
+
+    def _where(self, field: str, value: str) -> tuple[str, ...]:
+        return tuple(task.id for task in self.tasks.values() if getattr(task, field) == value)
+
+    def dependents(self, blocker: str) -> tuple[str, ...]:
+        """Who waits for the task."""
+        return tuple(task.id for task in self.tasks.values() if blocker in task.depends_on)
+
+    def _edges_from(self, start: str) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        queue = [start]
+        for current in queue:
+            if current not in found and current in self.tasks:
+                found[current] = self.tasks[current].depends_on
+                queue += found[current]
+        return found
+
+    def _holders(self, resource: str) -> tuple[str, ...]:
+        return tuple(task.id for task in self.tasks.values() if task.lease is not None and task.resource == resource)
+
+    def _key_owner(self, key: str) -> str | None:
+        return next((task.id for task in self.tasks.values() if task.key is not None and task.key.value == key), None)
+
+    def commit(self, command: c.OnTask, decision: Decision) -> None:
+        """Number the events, take them through JSON, and apply them."""
+        writable = needs(command, self.load(command)).write
+        if isinstance(command, c.Unblock | c.Update):
+            self.freed.add(command.task_id)
+        for place, draft in enumerate(decision.drafts, start=1):
+            assert draft.task_id in writable, f"{draft.type} writes {draft.task_id}, which was not locked for it"
+            event = self._event(command, decision, draft, (place, len(decision.drafts)))
+            self._chained(event)
+            self.events.append(event)
+            self.tasks[event.task_id] = evolve(self.tasks.get(event.task_id), event)
+            self.results[event.task_id] = evolve_result(self.results.get(event.task_id), event)
+            self._evolve_run(event)
+        if decision.heartbeat is not None:
+            self.heartbeats[decision.heartbeat.task_id] = decision.heartbeat
+        for touched in {draft.task_id for draft in decision.drafts}:
+            self.check(touched)
+
+    def _event(self, command: c.OnTask, decision: Decision, draft: Draft, place: tuple[int, int]) -> Event:
+        event = Event(
+            seq=len(self.events) + 1,
+            type=draft.type,
+            timestamp=iso(self.now),
+            actor=command.actor,
+            agent=decision.agent or command.agent,
+            task_id=draft.task_id,
+            run_id=draft.run_id,
+            payload=draft.payload,
+            commit=place,
+        )
+        return msgspec.json.decode(msgspec.json.encode(event), type=Event)
+
+    def _evolve_run(self, event: Event) -> None:
+        runs = self.runs.setdefault(event.task_id, {})
+        if event.run_id is None or not event.type.startswith("task.attempt."):
+            return
+        if event.type == "task.attempt.started":
+            assert event.run_id not in runs, f"{event.run_id} was given twice"
+        else:
+            assert runs[event.run_id].ended_at is None, f"{event.run_id} ended twice"
+        run = evolve_run(runs.get(event.run_id), event)
+        assert run is not None
+        runs[event.run_id] = run
+
+    # --- what holds of every world
+
+    def _chained(self, event: Event) -> None:
+        """A status change begins where the task is, and follows the table; only a retry leaves what is finished."""
+        if event.type != "task.transitioned":
+            return
+        before, after = event.payload["from"], event.payload["to"]
+        assert before == self.tasks[event.task_id].status, f"{event} does not begin where the task is"
+        assert allows(before, after) or (before in FINISHED and after == "ready"), f"{before} → {after}"
+
+    def check(self, task_id: str) -> None:
+        """What holds of every task between two commits."""
+        task = self.tasks[task_id]
+        runs = self.runs[task_id].values()
+        open_runs = [run.run_id for run in runs if run.ended_at is None]
+        assert (task.lease is not None) == (task.status == "in-progress"), "a lease is held exactly while it runs"
+        assert (task.blocked is not None) == (task.status == "blocked")
+        assert (task.ended_at is not None) == (task.status in FINISHED)
+        assert task.retry.attempts == len(runs) == len(self.log(task_id, "task.attempt.started"))
+        assert [run.epoch for run in runs] == list(range(1, len(runs) + 1)), "every lease raises the epoch"
+        stopped = task.cancel is not None and task.cancel.stopped
+        assert open_runs == ([task.lease.run_id] if task.lease is not None and not stopped else [])
+        assert msgspec.json.decode(msgspec.json.encode(task), type=Task) == task, "a record comes back from its file"
+        assert task_id not in self._reached(task_id), "a task waits for itself"
+        self._check_waiting(task)
+
+    def _check_waiting(self, task: Task) -> None:
+        """Nobody waits silently; only who was freed by hand may stand in ready beside a dead dependency."""
+        if task.status == "ready" and (reason := self.why_not(task.id)) is not None:
+            assert reason.message
+            assert reason.hint
+        pending = task.cancel is not None and task.status not in FINISHED
+        if task.status in ("backlog", "ready") and not pending and task.id not in self.freed:
+            dead = [edge for edge in task.depends_on if self.tasks[edge].status in FAILED]
+            assert not dead, f"{task.id} is {task.status} and waits for {dead} for ever"
+        if pending:
+            assert any(self._stoppable(below) for below in self._below(task.id)), f"nothing will settle {task.id}"
+        if task.status == "cancelled":
+            assert all(self.tasks[below].status in FINISHED for below in self._below(task.id))
+
+    def _stoppable(self, task_id: str) -> bool:
+        """Whether a host still has to stop a worker here."""
+        task = self.tasks[task_id]
+        stopped = task.cancel is not None and task.cancel.stopped
+        return task.lease is not None and task.lease.worker != "pull" and not stopped
+
+    def _below(self, task_id: str) -> Iterator[str]:
+        queue = [task_id]
+        for current in queue:
+            yield current
+            queue += [child for child in self._where("parent_id", current) if child not in queue]
+
+    def _reached(self, task_id: str) -> set[str]:
+        return {edge for edges in self._edges_from(task_id).values() for edge in edges}
+
+    def check_replay(self) -> None:
+        """The log alone gives the same tasks, runs and results; and so does replaying what was applied already."""
+        replayed: dict[str, Task] = {}
+        for event in self.events:
+            replayed[event.task_id] = evolve(replayed.get(event.task_id), event)
+        assert replayed == self.tasks
+        for event in self.events:
+            replayed[event.task_id] = evolve(replayed[event.task_id], event)
+        assert replayed == self.tasks
