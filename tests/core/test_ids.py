@@ -108,3 +108,9 @@ def test_a_name_is_one(good: str) -> None:
 @pytest.mark.parametrize("bad", ["", " ", "-a", ".a", "a b", "a/b", "a\n", "ä", "x" * 129, "../a", "a\\b", "\u0663"])
 def test_what_could_be_a_path_or_a_line_is_no_name(bad: str) -> None:
     assert not ids.is_agent_name(bad)
+
+
+def test_a_number_has_one_spelling() -> None:
+    assert ids.is_task_id("TASK-2026-03-02-005")
+    assert ids.is_task_id("TASK-2026-03-02-1005")
+    assert not ids.is_task_id("TASK-2026-03-02-0005")

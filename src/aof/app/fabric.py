@@ -33,7 +33,7 @@ from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import millis
 from aof.ports.clock import Clock
-from aof.ports.store import Store
+from aof.ports.store import Scope, Store
 
 _CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -131,19 +131,36 @@ class Fabric(Questions):
         agent: str,
         ttl: float | None = None,
         wait: float = 0.0,
+        key: str | None = None,
         worker: str = "pull",
         actor: str | None = None,
     ) -> Claimed:
         """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
 
-        `wait` so many seconds for something to do.
+        `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
+        long as that is held.
         """
         ttl_ms = _ttl_ms(ttl)
-        given: dict[str, Any] = {"actor": actor or agent, "agent": agent, "ttl_ms": ttl_ms, "worker": worker}
+        given: dict[str, Any] = {
+            "actor": actor or agent,
+            "agent": agent,
+            "ttl_ms": ttl_ms,
+            "worker": worker,
+            "key": key,
+        }
         if task_id is not None:
             return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": self.resolve(task_id)})))
-        if problem := limits.name("agent", agent):
+        if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
+        if key is None:
+            return self._claim_waiting(given, wait)
+        with self.store.unit(Scope(names=frozenset({f"claim:{key}"}))):
+            held = next((task for task in self.running() if task.lease and task.lease.key == key), None)
+            if held is not None:
+                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
+            return self._claim_waiting(given, wait)
+
+    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Claimed:
         deadline = self._clock.monotonic() + wait
         while True:
             seen = self.store.head() if wait > 0 else 0

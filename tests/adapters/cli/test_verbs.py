@@ -173,6 +173,14 @@ def test_the_data_directory_is_found_from_a_folder_below(aof: Aof, monkeypatch: 
     assert aof("list", "--json").data["total"] == 1
 
 
+def test_compact_answers_have_neither_head_nor_padding(aof: Aof) -> None:
+    task_id = aof("create", "first", "--json").data["taskId"]
+    assert aof("list", "--compact").out == f"{task_id} ready normal first\n"
+    assert aof("status", "--compact").out == "ready:1\n"
+    full, short = aof("status", "--json").data, aof("status", "--compact", "--json").data
+    assert (short["total"], short["byStatus"], short["tasks"]) == (full["total"], full["byStatus"], [])
+
+
 def test_people_see_tables_without_colours_in_a_pipe(aof: Aof) -> None:
     aof("create", "first")
     said = aof("list")

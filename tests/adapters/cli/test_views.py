@@ -90,6 +90,18 @@ def test_a_claim_waits_for_work_and_gives_up_in_time(aof: Aof) -> None:
     assert aof("claim", "--agent", "ada", "--wait", "5").code == 0
 
 
+def test_a_claim_with_a_key_gives_the_same_run_again_while_it_is_held(aof: Aof) -> None:
+    for number in range(3):
+        aof("create", f"task {number}", "--no-review")
+    first = aof("claim", "--agent", "ada", "--key", "k1", "--json").data
+    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data == first
+    assert aof("claim", first["taskId"], "--agent", "ada", "--key", "k1", "--json").data == first
+    assert aof("claim", "--agent", "ada", "--key", "k2", "--json").data["taskId"] != first["taskId"]
+    assert aof("claim", "--agent", "bert", "--key", "k1", "--json").error["code"] == "already_claimed"
+    aof("complete", first["taskId"], "--agent", "ada")
+    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data["taskId"] != first["taskId"]
+
+
 def test_a_data_directory_travels_as_one_file(plan: Aof, tmp_path: Path) -> None:
     packed, copy = str(tmp_path / "all.tar.gz"), str(tmp_path / "copy" / ".aof")
     assert plan("export", packed, "--json").data["files"] > 3

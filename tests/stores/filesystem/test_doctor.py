@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
 from aof.core.errors import AofError
 from aof.core.records import Policy
 from aof.ports.store import Problem
+from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
-from tests.support.invariants import check_invariants, check_it_goes_on, fabric_on, open_store
+from tests.support.disks import SteppingDisk
+from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, open_store
 
 
 @pytest.fixture
@@ -415,7 +418,7 @@ def test_doctor_is_not_deceived_by_those_who_write_meanwhile(desk: Desk) -> None
     failures: list[BaseException] = []
 
     def work() -> None:
-        store = open_store(desk.root, desk.clock)
+        store = FilesystemStore(str(desk.root), SystemClock(), disk=SteppingDisk(), boot_id=lambda: SAME_BOOT)
         try:
             fabric = fabric_on(store, desk.clock)
             for number in range(10_000):
@@ -433,11 +436,13 @@ def test_doctor_is_not_deceived_by_those_who_write_meanwhile(desk: Desk) -> None
 
     worker = threading.Thread(target=work)
     worker.start()
+    store = FilesystemStore(str(desk.root), SystemClock(), disk=SteppingDisk(), boot_id=lambda: SAME_BOOT)
     try:
-        reports = [diagnosed(desk) for _ in range(8)]
+        reports = [doctor(store, desk.clock, Policy()) for _ in range(8)]
     finally:
         stop.set()
         worker.join()
+        store.close()
     assert failures == []
     assert [report.problems for report in reports] == [()] * 8
 

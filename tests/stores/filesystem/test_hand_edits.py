@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aof.core.errors import AofError
+from aof.stores.filesystem import layout
 from tests.support.desk import Desk
 from tests.support.disks import Step, SteppingDisk
 from tests.support.invariants import check_invariants
@@ -127,9 +128,12 @@ def test_a_file_with_windows_line_ends_stays_readable_whatever_we_write_into_it(
     path = desk.file(task_id)
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n").replace(b"---\r\n", b"# mine\r\n---\r\n", 2)[8:])
     assert path.read_bytes().startswith(b"---\r\n")
-    desk.fabric.edit(task_id, metadata={"k" * 1_100: {"y" * 1_100: 1}})
-    assert desk.fabric.get(task_id).metadata["k" * 1_100] == {"y" * 1_100: 1}
+    desk.fabric.edit(task_id, metadata={"size": "xl"})
+    assert desk.fabric.get(task_id).metadata == {"size": "xl"}
     assert b"# mine\r\n" in path.read_bytes()
+    long = {"k" * 1_100: 1}
+    text = "mine: yes\r\n" + layout.rewrite("# c\r\n", {"metadata": long})
+    assert layout.read(text)["metadata"] == long, "what YAML could not read is read as what we write"
     check_invariants(desk.root, edited=True)
 
 
@@ -158,6 +162,16 @@ def test_what_is_not_a_persons_to_change_is_put_back(desk: Desk, line: str) -> N
     assert after.rev < 99
     assert line in desk.file(task_id).read_text() or name == "rev"
     check_invariants(desk.root, edited=True)
+
+
+def test_a_number_that_a_person_makes_up_does_not_run_away_with_the_log(desk: Desk) -> None:
+    task_id = desk.create()
+    desk.change(task_id, "rev: 3", "rev: 999999999999999999")
+    desk.reopen(boot_id=lambda: "after a restart")
+    fresh = desk.create()
+    assert desk.fabric.get(fresh).rev < 100
+    assert desk.fabric.get(task_id).rev == 3
+    assert desk.fabric.doctor().ok
 
 
 def test_a_lease_never_comes_from_a_person(desk: Desk) -> None:

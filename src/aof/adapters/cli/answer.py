@@ -62,6 +62,6 @@ def deliver(context: Context, answer: Answer) -> int:
     if context.options.get("json"):
         sys.stdout.buffer.write(msgspec.json.encode({"schema_version": SCHEMA_VERSION, "data": answer.data}) + b"\n")
     else:
-        answer.text(Screen())
+        answer.text(Screen(compact=context.options.get("compact", False)))
     sys.stdout.flush()
     return answer.code

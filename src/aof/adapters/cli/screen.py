@@ -33,11 +33,12 @@ _NARROWEST = 12
 class Screen:
     """Standard output for a person."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, compact: bool = False) -> None:
         self._out = out or sys.stdout
         terminal = self._out.isatty()
         self.colours = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = _columns() if terminal else 0
+        self.compact = compact
 
     def line(self, text: str = "") -> None:
         """One line."""
@@ -50,6 +51,10 @@ class Screen:
 
     def table(self, head: tuple[str, ...], body: Sequence[tuple[str, ...]], *, colour_by: tuple[int, ...] = ()) -> None:
         """Columns as wide as needed; the last one is cut where the terminal ends."""
+        if self.compact:
+            for row in body:
+                self.line(" ".join(cell for cell in row if cell != "-"))
+            return
         columns = list(zip(head, *body, strict=True))
         widths = [max(len(cell) for cell in column) for column in columns]
         if self.width:

@@ -96,7 +96,7 @@ VERBS: tuple[Verb, ...] = (
         "status",
         "how many tasks are in which status",
         "reading:status",
-        options=(*_FILTERS, Option("--compact", "counts only")),
+        options=_FILTERS,
         example="aof status --compact",
     ),
     Verb(
@@ -109,6 +109,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--agent", "who takes it", metavar="A"),
             Option("--ttl", "how many seconds the lease lasts without a sign of life", metavar="S", type="float"),
             Option("--wait", "wait so many seconds for something to do", metavar="S", type="float"),
+            Option("--key", "an idempotency key: the same call again gives the same run", metavar="K"),
         ),
         example="aof claim --agent swe-backend",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.core import limits
 from aof.core.errors import AlreadyClaimed, AofError, Call, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.events import Draft
 from aof.core.ids import run_id
@@ -80,7 +81,11 @@ def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
 def claim(records: Records, command: Claim, now: int) -> Verdict:
     """Take a task that can be run: one commit of status, lease and run."""
     task = records.task(command.task_id)
+    if problem := limits.line("key", command.key, limits.ITEM):
+        return problem
     if task.lease is not None:
+        if command.key is not None and (task.lease.key, task.lease.agent) == (command.key, command.acting):
+            return Decision(replayed=task.id, agent=task.lease.agent)
         return AlreadyClaimed(
             f"{task.id} is already claimed by {task.lease.agent}",
             "take another task",
@@ -91,7 +96,10 @@ def claim(records: Records, command: Claim, now: int) -> Verdict:
         )
     if refusal := graph.readiness(records, task, now):
         return refusal
-    return start(records, task, command.acting, now, ttl_ms=command.ttl_ms, worker=command.worker)
+    verdict = start(records, task, command.acting, now, ttl_ms=command.ttl_ms, worker=command.worker)
+    if command.key is not None and isinstance(verdict, Decision):
+        verdict.drafts[-1].payload["key"] = command.key
+    return verdict
 
 
 def start(

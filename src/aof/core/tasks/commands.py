@@ -58,6 +58,7 @@ class Claim(OnTask, frozen=True, kw_only=True):
 
     ttl_ms: int | None = None
     worker: str = "pull"
+    key: str | None = None
 
 
 class Beat(OnTask, frozen=True, kw_only=True):

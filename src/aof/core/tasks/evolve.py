@@ -36,7 +36,12 @@ def evolve(task: Task | None, event: Event) -> Task:
     if entry is not None:
         changes["body"] = worklog.append(changes.get("body", task.body), event.timestamp, entry)
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
-    return _replace(task, rev=event.seq, updated_at=event.timestamp, layout=layout, **changes)
+    return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+
+
+def _moment(task: Task, event: Event) -> str:
+    """When the event was: a task's own times do not run backwards, also where the clock was turned back."""
+    return max(task.updated_at, event.timestamp)
 
 
 def _created(event: Event) -> Task:
@@ -52,7 +57,7 @@ def _created(event: Event) -> Task:
 def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
     target = payload["to"]
-    changes: dict[str, Any] = {"status": target, "last_transition_at": event.timestamp}
+    changes: dict[str, Any] = {"status": target, "last_transition_at": _moment(task, event)}
     if task.status == "in-progress":
         changes["lease"] = None
     if target == "blocked":
@@ -62,7 +67,7 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if "error" in payload:
         changes["last_error"] = msgspec.convert(payload["error"], Failure)
     if target in FINISHED:
-        changes["ended_at"] = event.timestamp
+        changes["ended_at"] = _moment(task, event)
     elif task.ended_at is not None:
         changes["ended_at"] = None
     return changes
@@ -80,10 +85,11 @@ def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
             expires_at=payload["expiresAt"],
             ttl_ms=payload["ttlMs"],
             worker=payload["worker"],
+            key=payload.get("key"),
         ),
         "retry": retry,
         "progress": {},
-        "started_at": task.started_at or event.timestamp,
+        "started_at": task.started_at or _moment(task, event),
     }
 
 

@@ -40,6 +40,7 @@ class Lease(_Part, frozen=True, kw_only=True):
     renew_count: int = 0
     ttl_ms: int
     worker: str
+    key: str | None = None
 
 
 class Blocked(_Part, frozen=True, kw_only=True):

@@ -47,13 +47,7 @@ class Heads:
         day, number = split_task_id(task_id)
         fd = self._fds.get(day) or self._open(day, os.O_RDWR)
         line = os.pread(fd, _LINE, number * _LINE) if fd else b""
-        if len(line) < _LINE or line[-1:] != b"\n":
-            return None
-        try:
-            rev, letter, digest = line.decode("ascii").split()
-            return Head(int(rev), FOLDERS_BY_LETTER[letter], digest)
-        except (ValueError, KeyError):
-            return None
+        return _parse(line)
 
     def knows_day_of(self, task_id: str) -> bool:
         """Whether anything was ever noted for the task's day; if not, the table may have been deleted."""
@@ -77,11 +71,19 @@ class Heads:
 
     def ids(self) -> Iterator[str]:
         """Every task that was ever noted."""
+        return (named for named, _ in self._lines())
+
+    def table(self) -> dict[str, Head]:
+        """Every task that was ever noted, with its head: for whoever looks at all of them."""
+        found = ((named, _parse(line)) for named, line in self._lines())
+        return {named: head for named, head in found if head is not None}
+
+    def _lines(self) -> Iterator[tuple[str, bytes]]:
         for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name):
             fd = self._fds.get(entry.name) or self._open(entry.name, os.O_RDWR)
-            for number in _numbers(fd) if fd else ():
-                if is_task_id(named := task_id(entry.name, number)):
-                    yield named
+            if fd and is_task_id(task_id(entry.name, 1)):
+                for number, line in _numbered(fd):
+                    yield task_id(entry.name, number), line
 
     def close(self) -> None:
         """Close the open files."""
@@ -97,7 +99,15 @@ class Heads:
         return self._fds.setdefault(day, fd)
 
 
-def _numbers(fd: int) -> Iterator[int]:
+def _parse(line: bytes) -> Head | None:
+    try:
+        rev, letter, digest = line.decode("ascii").split()
+        return Head(int(rev), FOLDERS_BY_LETTER[letter], digest) if len(line) == _LINE and line[-1:] == b"\n" else None
+    except (ValueError, KeyError):
+        return None
+
+
+def _numbered(fd: int) -> Iterator[tuple[int, bytes]]:
     """The lines that hold something; the holes of a day with few and great numbers are passed over."""
     offset = 0
     while True:
@@ -108,7 +118,7 @@ def _numbers(fd: int) -> Iterator[int]:
         data = os.pread(fd, _CHUNK, offset)
         if len(data) < _LINE:
             return
-        yield from (
-            (offset + place) // _LINE for place in range(0, len(data), _LINE) if data[place : place + 1].isdigit()
-        )
+        for place in range(0, len(data), _LINE):
+            if data[place : place + 1].isdigit():
+                yield (offset + place) // _LINE, data[place : place + _LINE]
         offset += _CHUNK

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import AofError, LogDamaged
-from aof.core.ids import is_task_id
+from aof.core.events import Event
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, markdown, rows
 from aof.stores.filesystem.files import read
+from aof.stores.filesystem.heads import Head
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
 
@@ -50,60 +51,78 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     with database:
         for here, lines in store.reader.commits(start):  # noqa: B007 - the last position is what counts
             for _, event in lines:
-                if not event.task_id:
-                    continue
-                if event.task_id not in tasks:
-                    tasks[event.task_id] = _load(database, event.task_id)
-                try:
-                    tasks[event.task_id] = evolve(tasks[event.task_id], event)
-                except (ValueError, KeyError, TypeError) as error:
-                    raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
+                _apply(database, tasks, event)
             if len(tasks) >= _BATCH:
                 _replace(database, tasks.values())
                 tasks.clear()
         _replace(database, tasks.values())
-        day, end = store.reader.end()
-        if not here.day or (day > here.day and not end):
-            here = Position(day, 0, here.seq, here.digest)
-        database.execute("DELETE FROM meta")
-        values = (rows.VERSION, here.day, here.offset, here.seq, here.digest)
-        database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)
+        _remember(store, database, here)
+
+
+def _apply(database: sqlite3.Connection, tasks: dict[str, Task | None], event: Event) -> None:
+    if not event.task_id:
+        return
+    if event.task_id not in tasks:
+        tasks[event.task_id] = _load(database, event.task_id)
+    try:
+        tasks[event.task_id] = evolve(tasks[event.task_id], event)
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
+
+
+def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
+    day, end = store.reader.end()
+    if not here.day or (day > here.day and not end):
+        here = Position(day, 0, here.seq, here.digest)
+    database.execute("DELETE FROM meta")
+    values = (rows.VERSION, here.day, here.offset, here.seq, here.digest)
+    database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)
 
 
 def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
-    """Fill an empty database: from the files, and from the log where a file is odd, missing or in flight."""
+    """Fill an empty database: from the files, and from the log where a file is odd, missing or in flight.
+
+    Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
+    """
     known = checkpoint.load(store.paths)
     since = known.position if known is not None and store.reader.holds(known.position) else Position()
     database.executescript(rows.TABLES)
-    odd: set[str] = set()
+    heads = store.heads.table()
+    seen: dict[str, int] = {}
     with database:
-        _insert(database, _files(store, odd))
-    touched = {event.task_id for _, lines in store.reader.commits(since) for _, event in lines if event.task_id}
-    touched.update(store.heads.ids())
-    odd |= {task_id for task_id in touched if not _has(database, task_id)}
+        _insert(database, _files(store, heads, seen))
+    here, fresh = store.reader.unseen(since, seen)
+    odd = heads.keys() - seen.keys() | {event.task_id for event in fresh if event.task_id not in seen}
     with database:
-        folded = fold(store.reader.of_tasks(odd)) if odd else {}
-        _insert(database, (one.task for one in folded.values() if one.task is not None))
-    database.executescript(rows.INDEXES)
-    catch_up(store, database, since)
+        folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
+        _insert(database, ((one.task, None) for one in folded.values() if one.task is not None))
+        database.executescript(rows.INDEXES)
+        tasks: dict[str, Task | None] = {}
+        for event in fresh:
+            if event.task_id not in odd:
+                _apply(database, tasks, event)
+        _replace(database, tasks.values())
+        _remember(store, database, here)
 
 
-def _files(store: FilesystemStore, odd: set[str]) -> Iterator[Task]:
-    """Every task whose file is as the log wrote it; the IDs of the others go to `odd`."""
+def _files(store: FilesystemStore, heads: dict[str, Head], seen: dict[str, int]) -> Iterator[tuple[Task, bytes | None]]:
+    """Every task whose file is as the log wrote it, with its record where that is at hand; notes their numbers."""
     for folder, path in store.paths.folders:
         for entry in os.scandir(path):
             name = entry.name
-            if not name.endswith(".md") or not is_task_id(name[:-3]):
+            head = heads.get(name[:-3])
+            if head is None or head.folder != folder or not name.endswith(".md"):
                 continue
             try:
                 data = read(path + name)
-                head = store.heads.get(name[:-3])
-                if data is not None and head is not None and head.folder == folder and head.matches(data):
-                    yield markdown.parse(data, archived=folder == "archive")
+                if data is None or not head.matches(data):
                     continue
+                own = markdown.parse_own(data) if folder != "archive" else None
+                task, record = own or (markdown.parse(data, archived=folder == "archive"), None)
             except (OSError, AofError):
-                pass
-            odd.add(name[:-3])
+                continue
+            seen[task.id] = task.rev
+            yield task, record
 
 
 def _load(database: sqlite3.Connection, task_id: str) -> Task | None:
@@ -111,23 +130,19 @@ def _load(database: sqlite3.Connection, task_id: str) -> Task | None:
     return rows.record(found[0]) if found is not None else None
 
 
-def _has(database: sqlite3.Connection, task_id: str) -> bool:
-    return database.execute("SELECT 1 FROM tasks WHERE id = ?", (task_id,)).fetchone() is not None
-
-
 def _replace(database: sqlite3.Connection, tasks: Iterable[Task | None]) -> None:
     changed = [task for task in tasks if task is not None]
     database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in changed))
-    _insert(database, changed)
+    _insert(database, ((task, None) for task in changed))
 
 
-def _insert(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
+def _insert(database: sqlite3.Connection, tasks: Iterable[tuple[Task, bytes | None]]) -> None:
     edges: list[tuple[str, str]] = []
 
     def made() -> Iterator[tuple[Any, ...]]:
-        for task in tasks:
+        for task, record in tasks:
             edges.extend((task.id, blocker) for blocker in task.depends_on)
-            yield rows.row(task)
+            yield rows.row(task, record)
 
     database.executemany(rows.UPSERT, made())
     database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)

@@ -76,11 +76,11 @@ def layout_after(task: Task) -> str | None:
 
 def parse(data: bytes, *, archived: bool = False) -> Task:
     """The task that a file holds."""
-    task = _parse_own(data)
-    if task is not None:
+    own = parse_own(data)
+    if own is not None:
         if archived:
-            _put(task, "archived", archived)  # frozen for others; nobody has it yet
-        return task
+            _put(own[0], "archived", archived)  # frozen for others; nobody has it yet
+        return own[0]
     found, body, text = _take_apart(data)
     if found is None:
         raise UnreadableTask("no frontmatter: the first line is not ---", "Start the file with `---` and `key: value`.")
@@ -134,8 +134,10 @@ def _laid_out(task: Task, text: str) -> tuple[str, str]:
     return layout.rewrite_around(text, {**values, **task.extra}, "rev")
 
 
-def _parse_own(data: bytes) -> Task | None:
+def parse_own(data: bytes) -> tuple[Task, bytes] | None:
     """The short way for what `render` wrote without foreign keys: all lines as one JSON object, decoded once.
+
+    Gives that object as well. None for what has to be read the long way.
 
     Encoding the task again must give that object: so no key was foreign, doubled or out of order, in any depth.
     """
@@ -158,7 +160,7 @@ def _parse_own(data: bytes) -> Task | None:
         _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
     except (ValueError, OverflowError, RecursionError, msgspec.DecodeError):
         return None
-    return task
+    return task, whole
 
 
 def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from aof.core.errors import LogDamaged
 from aof.core.events import Event
@@ -17,6 +17,7 @@ from aof.stores.filesystem.paths import Paths
 
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
+_SEQ = b'{"seq":'
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl\Z", re.ASCII)
 
 
@@ -75,6 +76,25 @@ class Reader:
                 at = line.find(_TASK) + len(_TASK)
                 if line[at : line.find(b'"', at)] in names:
                     yield chain.decode(line)
+
+    def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
+        """Where the log ends, and the events behind a position that are newer than what was seen of their task."""
+        here, fresh = start, []
+        for day in log_days(self._paths):
+            if day < start.day:
+                continue
+            offset = start.offset if day == start.day else 0
+            last = b""
+            for last in self._lines(day, offset):
+                offset += len(last)
+                at = last.find(_TASK) + len(_TASK)
+                task_id = last[at : last.find(b'"', at)].decode()
+                if int(last[len(_SEQ) : last.find(b",", len(_SEQ))]) > seen.get(task_id, 0):
+                    fresh.append(chain.decode(last))
+            if last:
+                event = chain.decode(last)
+                here = Position(day, offset, event.seq, event.hash)
+        return here, fresh
 
     def ids(self) -> Iterator[str]:
         """The tasks that were ever created, each as often as it has events."""

@@ -25,7 +25,7 @@ from aof.stores.filesystem.redo import Redo
 from aof.stores.filesystem.torn import torn_name
 from aof.stores.fold import Folded, fold
 
-_REV = re.compile(rb"^rev: ([0-9]{1,18})$", re.MULTILINE)
+_REV = re.compile(rb"^rev: ([0-9]{1,11})$", re.MULTILINE)  # a longer one is a person's joke, and no head could hold it
 
 
 class Recovery:

@@ -11,17 +11,18 @@ from aof.core.tasks.lifecycle import priority_rank
 from aof.core.tasks.task import Task
 from aof.ports.store import Query
 
-VERSION = 2
+VERSION = 3
 TABLES = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
-  id TEXT PRIMARY KEY, status TEXT, rank INTEGER, created TEXT, words TEXT, routed TEXT, holder TEXT, tags TEXT,
+  id TEXT, status TEXT, rank INTEGER, created TEXT, words TEXT, routed TEXT, holder TEXT, tags TEXT,
   parent TEXT, resource TEXT, waits_until TEXT, key TEXT, archived INTEGER, hidden INTEGER, startable INTEGER,
   waits_for_children INTEGER, rev INTEGER, record BLOB
-) WITHOUT ROWID;
+);
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 """
 INDEXES = """
+CREATE UNIQUE INDEX by_id ON tasks (id);
 CREATE INDEX by_number ON tasks (substr(id, 1, 15), length(id), id, archived);
 CREATE INDEX by_status ON tasks (
   status, rank, created, substr(id, 1, 15), length(id), id,
@@ -48,8 +49,8 @@ _CHILDREN = """(waits_for_children = 0 OR NOT EXISTS (
   AND child.status NOT IN ('done', 'cancelled', 'deadletter')))"""
 
 
-def row(task: Task) -> tuple[Any, ...]:
-    """A task as a row."""
+def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
+    """A task as a row; its record as JSON may be at hand already."""
     tags = task.routing.tags
     return (
         task.id,
@@ -69,7 +70,7 @@ def row(task: Task) -> tuple[Any, ...]:
         task.cancel is None and not task.archived and not task.metadata.get("draft"),
         bool(task.metadata.get("waitForChildren")),
         task.rev,
-        _encode(msgspec.structs.replace(task, body="", layout=None)),
+        record or _encode(msgspec.structs.replace(task, body="", layout=None)),
     )
 
 

@@ -71,9 +71,13 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False) -> Answer:
 
 def status(context: Context, values: dict[str, Any]) -> Answer:
     """`aof status`."""
-    summary = context.fabric.status(**values)
+    compact = context.options.get("compact", False)
+    summary = context.fabric.status(compact=compact, **values)
 
     def text(screen: Screen) -> None:
+        if compact:
+            screen.line(" ".join(f"{name}:{count}" for name, count in summary.by_status.items()) or "no tasks")
+            return
         for name, count in summary.by_status.items():
             screen.line(f"{count:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
