@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.app.maintenance import Diagnosis, doctor
 from aof.config import DEFAULT_TEXT, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.ports.clock import Clock
-from aof.ports.store import Problem
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
+
+if TYPE_CHECKING:
+    from aof.app.maintenance import Diagnosis
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -51,6 +53,9 @@ def diagnose(
     disk: Disk | None = None,
 ) -> Diagnosis:
     """Doctor on a data directory, also on one that cannot be opened in the usual way."""
+    from aof.app.maintenance import Diagnosis, doctor
+    from aof.ports.store import Problem
+
     root = find_data_dir(data_dir, needs="tasks")
     try:
         settings = load_settings(root)

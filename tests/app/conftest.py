@@ -11,10 +11,13 @@ import pytest
 import ryaml
 
 from aof.adapters.cli.main import main
+from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
 from aof.core.records import Policy
+from aof.core.times import millis
+from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
@@ -27,6 +30,14 @@ STATUSES = ("backlog", "ready", "in-progress", "review", "blocked", "done", "can
 Aof = Callable[..., Said]
 
 
+class SameDay(SystemClock):
+    """For several processes: waiting takes real time, and it is Monday morning all the same."""
+
+    def now(self) -> int:
+        """Always the same moment."""
+        return millis(MONDAY)
+
+
 class Room:
     """A data directory, a fabric on it, and eyes for its files."""
 
@@ -36,10 +47,11 @@ class Room:
         FilesystemStore.create(str(root))
         self.fabric = self.opened()
 
-    def opened(self, disk: Disk | None = None, actor: str = "pm") -> Fabric:
+    def opened(self, disk: Disk | None = None, actor: str = "pm", clock: Clock | None = None) -> Fabric:
         """One more fabric on the directory, as another process would have it."""
-        store = FilesystemStore(str(self.root), self.clock, durable=False, disk=disk)
-        return Fabric(store, self.clock, Policy(), actor)
+        clock = clock or self.clock
+        store = FilesystemStore(str(self.root), clock, durable=False, disk=disk)
+        return Fabric(store, clock, Policy(), actor)
 
     def reopen(self) -> Fabric:
         """What the next process does."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from aof.app import maintenance
 from aof.app.arguments import checked
-from aof.app.execute import Done, execute
-from aof.app.maintenance import Diagnosis, Synced
 from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
@@ -29,11 +26,21 @@ from aof.core import limits
 from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
-from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import millis
+from aof.lazily import Lazily
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
+
+if TYPE_CHECKING:
+    from aof.app import execute, maintenance
+    from aof.app.execute import Done
+    from aof.app.maintenance import Diagnosis, Synced
+    from aof.core.tasks import commands as c
+else:  # questions need none of these
+    execute = Lazily("aof.app.execute")
+    maintenance = Lazily("aof.app.maintenance")
+    c = Lazily("aof.core.tasks.commands")
 
 _CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -142,7 +149,7 @@ class Fabric(Questions):
         """
         ttl_ms = _ttl_ms(ttl)
         given: dict[str, Any] = {
-            "actor": actor or agent,
+            "actor": actor or self._actor,
             "agent": agent,
             "ttl_ms": ttl_ms,
             "worker": worker,
@@ -442,11 +449,7 @@ class Fabric(Questions):
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run
-        return self._execute(
-            self._command(
-                kind, {"actor": actor or given.get("agent") or self._actor, "task_id": full, "run": run, **given}
-            )
-        )
+        return self._execute(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
 
     def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
         try:
@@ -455,7 +458,7 @@ class Fabric(Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute(self.store, self._clock, self._policy, command)
+        return execute.execute(self.store, self._clock, self._policy, command)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

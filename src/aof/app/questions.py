@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from aof.app.execute import look
 from aof.app.reading import Reading
 from aof.app.results import Listed, Row, Summary
 from aof.core.errors import Call, TaskNotFound
@@ -41,6 +40,8 @@ class Questions:
 
     def get(self, task_id: str) -> Task:
         """The task as a record."""
+        from aof.app.execute import look
+
         task = look(self.store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)

@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 
-from aof.app.execute import look
 from aof.app.results import Listed, Row, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.ids import is_part, is_task_id
 from aof.core.records import Policy
 from aof.core.tasks.lifecycle import STATUSES
-from aof.core.tasks.normalized import normalized_status
 from aof.core.tasks.task import Task
 from aof.core.times import iso
 from aof.ports.clock import Clock
@@ -110,6 +108,9 @@ class Reading:
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
+        from aof.app.execute import look
+        from aof.core.tasks.normalized import normalized_status
+
         task = look(self._store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from aof.core.errors import AofError
-from aof.core.events import Draft, Event
-from aof.core.runs.run import Heartbeat, Result, Run
-from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
+
+if TYPE_CHECKING:
+    from aof.core.errors import AofError
+    from aof.core.events import Draft, Event
+    from aof.core.runs.run import Heartbeat, Result, Run
+    from aof.core.tasks.commands import TakeIn
 
 
 class Scope(msgspec.Struct, frozen=True):

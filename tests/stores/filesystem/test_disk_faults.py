@@ -18,12 +18,13 @@ from tests.support.invariants import check_invariants, check_it_goes_on, log_lin
 from tests.support.scenarios import STORIES, Story, Teller, claim, copy, create, prepare, progress
 
 FAULTS = {
-    "full": {"number": errno.ENOSPC},
-    "full for good": {"number": errno.ENOSPC, "lasting": True},
     "failing": {"number": errno.EIO},
-    "failing for good": {"number": errno.EIO, "lasting": True},
+    "full for good": {"number": errno.ENOSPC, "lasting": True},
     "short": {"number": errno.ENOSPC, "short": True},
+    "full": {"number": errno.ENOSPC},
+    "failing for good": {"number": errno.EIO, "lasting": True},
 }
+LONG = [pytest.param(fault, marks=pytest.mark.full) for fault in ("full", "failing for good")]
 
 
 def told(root: Path, story: Story, disk: FailingDisk, before: Teller) -> tuple[Teller, BaseException | None]:
@@ -54,7 +55,7 @@ def restarted(root: Path) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", ["failing", "full for good", "short", *LONG])
 @pytest.mark.parametrize("name", STORIES)
 def test_a_step_that_fails_is_told_and_leaves_nothing_half_done(shm_path: Path, name: str, fault: str) -> None:
     story = STORIES[name]
@@ -114,6 +115,8 @@ def test_opening_under_a_new_boot_on_a_failing_disk_can_be_tried_again(shm_path:
     counting = FailingDisk()
     open_store(copy(shm_path / "before", shm_path / "counted"), disk=counting, boot_id=lambda: "next").close()
     for number, step in enumerate(counting.taken):
+        if step.data == b"idle\n" and not step.path.endswith("stripe-01"):
+            continue  # there are 64 of them, and they are all the same
         for fault in (errno.ENOSPC, errno.EIO):
             root = copy(shm_path / "before", shm_path / "failed")
             try:

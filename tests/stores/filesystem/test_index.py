@@ -20,6 +20,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors import AlreadyClaimed, NothingReady
 from aof.ports.store import Query
 from aof.stores.filesystem import cache, indexing
+from aof.stores.filesystem import database as database_file
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.indexes import caught_up, from_the_log, open_fabric, store_of
@@ -239,7 +240,7 @@ class TestWriters:
             held = store.locks.acquire(cache.LOCK)
             assert held is not None
             store.index._cache._dirty(held)
-            database = indexing.connect(str(root / "index.sqlite"))
+            database = database_file.connect(str(root / "index.sqlite"))
             database.execute("DELETE FROM tasks WHERE id LIKE '%5'")
             database.commit()
             os._exit(0)

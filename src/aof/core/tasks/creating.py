@@ -17,6 +17,7 @@ from aof.core.tasks.commands import Create
 from aof.core.tasks.fields import malformed
 from aof.core.tasks.task import Retry
 
+_EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
 
 
@@ -132,23 +133,22 @@ def _malformed(command: Create) -> AofError | None:
         )
     if command.max_attempts is not None and not 1 <= command.max_attempts <= _MOST_ATTEMPTS:
         return InvalidInput(f"max_attempts {command.max_attempts} is not possible", f"use 1 to {_MOST_ATTEMPTS}")
-    return bad_key(command.key) or malformed(
-        {
-            "title": command.title,
-            "body": command.body,
-            "priority": command.priority,
-            "visibility": command.visibility,
-            "owner": command.owner,
-            "resource": command.resource,
-            "parentId": command.parent_id,
-            "dependsOn": command.depends_on,
-            "routing": _routing(command),
-            "acceptance": command.acceptance,
-            "constraints": command.constraints,
-            "profile": command.profile,
-            "metadata": command.metadata,
-        }
-    )
+    given = {
+        "title": command.title,
+        "body": command.body,
+        "priority": command.priority,
+        "visibility": command.visibility,
+        "owner": command.owner,
+        "resource": command.resource,
+        "parentId": command.parent_id,
+        "dependsOn": command.depends_on,
+        "routing": _routing(command),
+        "acceptance": command.acceptance,
+        "constraints": command.constraints,
+        "profile": command.profile,
+        "metadata": command.metadata,
+    }
+    return bad_key(command.key) or malformed({name: value for name, value in given.items() if value not in _EMPTY})
 
 
 def bad_key(key: str | None) -> AofError | None:

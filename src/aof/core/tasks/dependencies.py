@@ -59,7 +59,7 @@ def remove_dependency(records: Records, command: RemoveDependency, now: int) -> 
     """Let a task no longer wait for another; what was blocked because of it goes on."""
     task = records.task(command.task_id)
     if command.blocker_id not in task.depends_on:
-        return Decision()
+        return Decision() if records.look(command.blocker_id) is not None else missing(command.blocker_id)
     edges = [edge for edge in task.depends_on if edge != command.blocker_id]
     payload = {"dependsOn": edges, "removed": command.blocker_id}
     removed = Draft(type="task.dependency.updated", task_id=task.id, payload=payload)

@@ -122,7 +122,9 @@ def _dependency(command: c.AddDependency, _known: Known) -> Needs:
 
 
 def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
-    return msgspec.structs.replace(_returning(command, known), names=_GRAPH)
+    base = _returning(command, known)
+    blocker = frozenset(ids([command.blocker_id])) - base.write
+    return msgspec.structs.replace(base, read=base.read | blocker, names=_GRAPH)
 
 
 def _link(command: c.Link, known: Known) -> Needs:

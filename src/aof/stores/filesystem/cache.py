@@ -17,12 +17,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from aof.core.errors import LogDamaged, StorageFailed
-from aof.stores.filesystem import indexing
+from aof.lazily import Lazily
+from aof.stores.filesystem import database as databases
 from aof.stores.filesystem.files import Seen, seen
 from aof.stores.filesystem.locks import Held
 
 if TYPE_CHECKING:
+    from aof.stores.filesystem import indexing
     from aof.stores.filesystem.store import FilesystemStore
+else:  # an index that is up to date needs no filling
+    indexing = Lazily("aof.stores.filesystem.indexing")
 
 LOCK = "index"
 _NOTE_BYTES = 80
@@ -37,7 +41,7 @@ class _Open:
     def __init__(self, path: str, inode: int) -> None:
         self.inode = inode
         self.pid = os.getpid()
-        self.database = indexing.connect(path)
+        self.database = databases.connect(path)
 
     def close(self) -> None:
         """Close it; what a parent process has opened is only set aside, for SQLite does not survive a fork."""
@@ -109,12 +113,12 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = indexing.position(database)
+        position = databases.position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
     def _catch_up(self, held: Held, database: sqlite3.Connection) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
-        position = indexing.position(database)
+        position = databases.position(database)
         if position is None or not self._store.reader.holds(position):
             return False
         self._dirty(held)
@@ -131,7 +135,7 @@ class Cache:
         with suppress(FileNotFoundError):
             disk.unlink(temporary)
         try:
-            with closing(indexing.connect(temporary)) as database:
+            with closing(databases.connect(temporary)) as database:
                 indexing.build(self._store, database)
                 disk.rename(temporary, self._path)
                 self._clean(held)

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
 _BATCH = 5_000
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Open a database that other means protect and that may be lost."""
-    database = sqlite3.connect(path, timeout=10, isolation_level="DEFERRED", check_same_thread=False)
-    database.execute("PRAGMA journal_mode = OFF")
-    database.execute("PRAGMA synchronous = OFF")
-    database.execute("PRAGMA temp_store = MEMORY")
-    database.execute("PRAGMA cell_size_check = ON")
-    return database
-
-
-def position(database: sqlite3.Connection) -> Position | None:
-    """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
-    found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()
-    if found is None or found[0] != rows.VERSION:
-        return None
-    return Position(*found[1:])
-
-
 def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Position) -> None:
     """Apply the events behind a position."""
     tasks: dict[str, Task | None] = {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.events import Event
@@ -15,26 +17,36 @@ from aof.core.ids import is_task_id
 from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
+from aof.lazily import Lazily
 from aof.ports.clock import Clock
 from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
-from aof.stores.filesystem import checkpoint, markdown, upkeep
-from aof.stores.filesystem.counter import Counter
+from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.files import TaskFiles, digest, read, seen
-from aof.stores.filesystem.foreign import Examined, examine
 from aof.stores.filesystem.heads import Heads
-from aof.stores.filesystem.histories import Histories
 from aof.stores.filesystem.index import Index
 from aof.stores.filesystem.intents import Intents
 from aof.stores.filesystem.locks import STRIPES, Held, Locks, stripe
 from aof.stores.filesystem.log import Log
 from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, Paths, folder_of
 from aof.stores.filesystem.reader import Position, Reader
-from aof.stores.filesystem.recovery import Recovery
-from aof.stores.filesystem.redo import Redo
-from aof.stores.filesystem.unit import FilesystemUnit, Loaded
-from aof.stores.fold import Folded, fold
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem import foreign, markdown, upkeep
+    from aof.stores.filesystem import unit as units
+    from aof.stores.filesystem.counter import Counter
+    from aof.stores.filesystem.foreign import Examined
+    from aof.stores.filesystem.histories import Histories
+    from aof.stores.filesystem.recovery import Recovery
+    from aof.stores.filesystem.redo import Redo
+    from aof.stores.filesystem.unit import FilesystemUnit, Loaded
+    from aof.stores.fold import Folded
+else:  # lists and counts need none of these
+    foreign = Lazily("aof.stores.filesystem.foreign")
+    markdown = Lazily("aof.stores.filesystem.markdown")
+    units = Lazily("aof.stores.filesystem.unit")
+    upkeep = Lazily("aof.stores.filesystem.upkeep")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
@@ -64,13 +76,9 @@ class FilesystemStore:
         self.locks = Locks(self.paths.locks, clock, lock_timeout)
         self.log = Log(self.paths, self.locks, self.disk, durable=durable)
         self.reader = Reader(self.paths, durable=durable, flush=self.log.flush)
-        self.histories = Histories(self.reader)
         self.heads = Heads(self.paths.heads, self.disk)
         self.files = TaskFiles(self.paths, self.disk)
         self.intents = Intents(self.disk)
-        self.redo = Redo(self.paths, self.files, self.heads, self.disk)
-        self.recovery = Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
-        self.counter = Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
         self.index = Index(self)
         self._checkpointed = 0
         self.damage: LogDamaged | None = None
@@ -85,6 +93,34 @@ class FilesystemStore:
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def histories(self) -> Histories:
+        """What the log tells of single tasks."""
+        from aof.stores.filesystem.histories import Histories
+
+        return Histories(self.reader)
+
+    @cached_property
+    def redo(self) -> Redo:
+        """Makes files follow the log again."""
+        from aof.stores.filesystem.redo import Redo
+
+        return Redo(self.paths, self.files, self.heads, self.disk)
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        """Puts right what a power cut may have undone."""
+        from aof.stores.filesystem.recovery import Recovery
+
+        return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Gives out the numbers of new tasks."""
+        from aof.stores.filesystem.counter import Counter
+
+        return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None) -> bool:
@@ -168,7 +204,7 @@ class FilesystemStore:
         if self.log.seq - self._checkpointed > _CHECKPOINT_EVERY:
             self._checkpointed = self.log.seq
             self.checkpoint()
-        return FilesystemUnit(self, scope)
+        return units.FilesystemUnit(self, scope)
 
     def lock(self, scope: Scope) -> list[Held]:
         """Take the locks of a scope; nobody begins work on what a dead writer left half done."""
@@ -215,38 +251,38 @@ class FilesystemStore:
     def load(self, task_id: str, *, writable: bool) -> Loaded:
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
         if not is_task_id(task_id):
-            return Loaded(None)
+            return units.Loaded(None)
         head = self.heads.get(task_id)
         present = self.files.present(task_id)
         if head is None and not present and self.heads.knows_day_of(task_id):
-            return Loaded(None)
+            return units.Loaded(None)
         if head is not None and present == [head.folder]:
             path = self.paths.task(head.folder, task_id)
             file = seen(path)
             with suppress(OSError):
                 data = read(path)
                 if data is not None and head.matches(data):
-                    return Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
+                    return units.Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
-        found = examine(self.paths, self.files, self.histories.of(task_id), task_id)
+        found = foreign.examine(self.paths, self.files, self.histories.of(task_id), task_id)
         task = found.task
         if found.intact:
             assert task is not None
             folder = folder_of(task)
             self.heads.put(task_id, task.rev, folder, next(iter(found.folded.last_files.values())))
-            return Loaded(task, folder, seen(self.paths.task(folder, task_id)))
+            return units.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
         if found.problem is not None:
-            return Loaded(found.folded.task, None, None, found)
+            return units.Loaded(found.folded.task, None, None, found)
         if task is None and found.edit is None:
-            return Loaded(None)
+            return units.Loaded(None)
         if not writable:
             raise ScopeTooNarrow(Scope(write=frozenset({task_id})))
         if found.edit is None:
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
-        return Loaded(task, found.at, found.seen.get(found.at or ""), found)
+        return units.Loaded(task, found.at, found.seen.get(found.at or ""), found)
 
     def tidy(self, task_id: str, examined: Examined) -> None:
         """Before a person's edit is written back: keep a copy of what did not go in, remove what did."""
@@ -275,6 +311,8 @@ class FilesystemStore:
 
     def folded(self, task_id: str) -> Folded:
         """The task as the log alone tells it."""
+        from aof.stores.fold import Folded, fold
+
         return fold(self.reader.of_tasks((task_id,))).get(task_id) or Folded()
 
     def reserve_id(self, now: int) -> str:
