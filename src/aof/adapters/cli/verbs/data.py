@@ -109,9 +109,13 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
         for problem in report.problems:
             screen.line(f"{screen.paint(problem.code, 'error')}  {problem.path}: {problem.detail}")
             screen.line(f"  → {problem.fix}")
-        screen.line(screen.paint("everything is in order", "good") if report.ok else f"{len(report.problems)} problems")
+        screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
 
     return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
+
+
+def _counted(number: int) -> str:
+    return f"{number} problem{'' if number == 1 else 's'}"
 
 
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
