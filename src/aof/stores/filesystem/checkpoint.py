@@ -6,7 +6,6 @@ It bounds what has to be redone after a power cut. Must not know how anything is
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.files import read
@@ -29,7 +28,8 @@ class Checkpoint:
 def boot_id() -> str:
     """What tells one boot from the next; a clean restart of the machine looks like a power cut, which is safe."""
     try:
-        return Path(_BOOT_ID).read_text(encoding="ascii").strip()
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
     except OSError:
         return f"no-boot-id-{os.uname().nodename}"
 

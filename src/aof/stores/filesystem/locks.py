@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
-from urllib.parse import quote
 
 from aof.core.errors import LockTimeout
 from aof.ports.clock import Clock
 
 STRIPES = 64
 _STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
+_ODD = re.compile(r"[^A-Za-z0-9_.~-]")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
 
@@ -128,7 +129,7 @@ def stripe(task_id: str) -> str:
 
 def file_name(name: str) -> str:
     """A lock's file: readable where the name allows it, a digest where it would be too long."""
-    readable = quote(name, safe="")
+    readable = _ODD.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)
     return readable if len(readable) <= 100 else sha256(name.encode()).hexdigest()  # noqa: PLR2004
 
 
