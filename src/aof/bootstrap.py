@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.config import DEFAULT_TEXT, load_settings
+from aof.config import DEFAULT_TEXT, Settings, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
@@ -32,17 +32,18 @@ def open_fabric(
     """Open a data directory: the one that is named, else `$AOF_DATA_DIR`, else the nearest `.aof/` upward."""
     root = find_data_dir(data_dir)
     settings = load_settings(root)
+    clock = clock or SystemClock()
+    store = _store(root, settings, clock, disk)
+    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+
+
+def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
     if not settings.storage.allow_network_filesystem:
         refuse_network(root)
-    clock = clock or SystemClock()
-    store = FilesystemStore(
-        root,
-        clock,
-        durable=settings.storage.durability == "full",
-        lock_timeout=settings.storage.lock_timeout,
-        disk=disk,
+    durable = settings.storage.durability == "full"
+    return FilesystemStore(
+        root, clock, durable=durable, lock_timeout=settings.storage.lock_timeout, disk=disk, doctor=doctor
     )
-    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
 
 
 def diagnose(
@@ -62,17 +63,8 @@ def diagnose(
     except InvalidInput as error:
         problem = Problem("settings_unusable", "aof.toml", error.message, error.hint)
         return Diagnosis(ok=False, problems=(problem,))
-    if not settings.storage.allow_network_filesystem:
-        refuse_network(root)
     clock = clock or SystemClock()
-    store = FilesystemStore(
-        root,
-        clock,
-        durable=settings.storage.durability == "full",
-        lock_timeout=settings.storage.lock_timeout,
-        disk=disk,
-        doctor=True,
-    )
+    store = _store(root, settings, clock, disk, doctor=True)
     try:
         return doctor(store, clock, settings.policy(), fix=fix)
     finally:

@@ -18,16 +18,7 @@ def held_back(store: Store, policy: Policy, query: Query, now: int) -> tuple[Row
     around = _around(store, policy)
     wanted = store.find(msgspec.structs.replace(query, status=UNFINISHED)).tasks
     return tuple(
-        Row(
-            id=task.id,
-            title=task.title,
-            status=task.status,
-            priority=task.priority,
-            agent=task.lease.agent if task.lease else task.routing.agent,
-            reason=refusal.message,
-        )
-        for task in wanted
-        if (refusal := readiness(around, task, now)) is not None
+        Row.of(task, refusal.message) for task in wanted if (refusal := readiness(around, task, now)) is not None
     )
 
 

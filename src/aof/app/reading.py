@@ -94,16 +94,7 @@ class Reading:
 
     def _rows(self, page: Page) -> tuple[Row, ...]:
         return tuple(
-            Row(
-                id=task.id,
-                title=task.title,
-                status=task.status,
-                priority=task.priority,
-                agent=task.lease.agent if task.lease else task.routing.agent,
-                reason=task.blocked.reason if task.blocked else None,
-                state=self._store.odd(task),
-            )
-            for task in page.tasks
+            Row.of(task, task.blocked.reason if task.blocked else None, self._store.odd(task)) for task in page.tasks
         )
 
     def show(self, task_id: str) -> dict[str, Any]:

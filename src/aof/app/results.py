@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from aof.core.tasks.task import Task
+
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common form of the answers."""
@@ -88,6 +90,19 @@ class Row(Result, frozen=True, kw_only=True, omit_defaults=True):
     agent: str | None = None
     reason: str | None = None
     state: str | None = None
+
+    @classmethod
+    def of(cls, task: Task, reason: str | None, state: str | None = None) -> Row:
+        """A task as a line, with who holds it or is meant to do it."""
+        return cls(
+            id=task.id,
+            title=task.title,
+            status=task.status,
+            priority=task.priority,
+            agent=task.lease.agent if task.lease else task.routing.agent,
+            reason=reason,
+            state=state,
+        )
 
 
 class Listed(Result, frozen=True, kw_only=True):

@@ -42,7 +42,9 @@ def born_blocked(task_id: str, now: int, *, reason: str, origin: str, dependency
     return Draft(type="task.transitioned", task_id=task_id, payload=payload)
 
 
-def _why(now: int, kind: str, reason: str, by: str, origin: str, dependency: str | None) -> dict[str, Any]:  # noqa: PLR0917 - the facts that `blocked` holds
+def _why(  # noqa: PLR0917 - the facts that `blocked` holds
+    now: int, kind: str, reason: str, by: str, origin: str, dependency: str | None
+) -> dict[str, Any]:
     blocked: dict[str, Any] = {"kind": kind, "reason": reason, "by": by, "since": iso(now)}
     if origin == "backlog":
         blocked["was"] = origin
