@@ -216,12 +216,11 @@ class World:
     def commit(self, command: c.OnTask, decision: Decision) -> None:
         """Number the events, take them through JSON, and apply them."""
         writable = needs(command, self.load(command)).write
-        if isinstance(command, c.Unblock | c.Update):
-            self.freed.add(command.task_id)
         for place, draft in enumerate(decision.drafts, start=1):
             assert draft.task_id in writable, f"{draft.type} writes {draft.task_id}, which was not locked for it"
             event = self._event(command, decision, draft, (place, len(decision.drafts)))
             self._chained(event)
+            self._note_freedom(command, event)
             self.events.append(event)
             self.tasks[event.task_id] = evolve(self.tasks.get(event.task_id), event)
             self.results[event.task_id] = evolve_result(self.results.get(event.task_id), event)
@@ -282,6 +281,15 @@ class World:
         assert msgspec.json.decode(msgspec.json.encode(task), type=Task) == task, "a record comes back from its file"
         assert task_id not in self._reached(task_id), "a task waits for itself"
         self._check_waiting(task)
+
+    def _note_freedom(self, command: c.OnTask, event: Event) -> None:
+        """Who was taken out of `blocked` by hand is free until blocked again."""
+        if event.type != "task.transitioned":
+            return
+        if event.payload["to"] == "blocked":
+            self.freed.discard(event.task_id)
+        elif event.payload["from"] == "blocked" and isinstance(command, c.Unblock | c.Update):
+            self.freed.add(event.task_id)
 
     def _check_waiting(self, task: Task) -> None:
         """Nobody waits silently; only who was freed by hand may stand in ready beside a dead dependency."""

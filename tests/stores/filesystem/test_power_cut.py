@@ -165,7 +165,7 @@ def test_no_legal_state_after_a_power_cut_loses_anything(shm_path: Path, name: s
     disk, made = record(shm_path / "data", HISTORIES[name], swaps=swaps)
     left = States(shm_path)
     assert check(disk, all_states(disk, made, left), left) > 300
-    assert check(disk, some_states(disk, made, left, 1000, name), left) > 200
+    assert check(disk, some_states(disk, made, left, 2000, name), left) > 300
 
 
 def test_the_power_may_go_while_a_directory_is_opened_for_the_first_time(shm_path: Path) -> None:

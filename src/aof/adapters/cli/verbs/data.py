@@ -36,6 +36,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
         for event in fabric.events(after=after, task_id=values.get("task_id"))
         if kind is None or event.type == kind
     ]
+    if not events and values.get("task_id"):
+        fabric.get(values["task_id"])  # a task that is not there is not one without news
     if limit is not None:
         events = events[len(events) - limit :] if limit else []
     now = fabric.now()
