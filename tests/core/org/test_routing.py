@@ -12,10 +12,12 @@ from aof.core.org.capacity import full
 from aof.core.org.chart import OrgChart
 from aof.core.org.judge import judge
 from aof.core.org.routing import Route, pools, refusal, route, stranded
-from aof.core.org.work import Work, capability, required, work_of
+from aof.core.org.work import Work, bad_capabilities, required, work_of
+from aof.core.tasks.commands import Create
 from aof.core.tasks.task import Routing
 from tests.core.org.test_chart import chart_of
 from tests.support.requirements import requirement
+from tests.support.world import World
 
 TEAM: dict[str, Any] = {
     "agents": [
@@ -39,7 +41,7 @@ CHART = chart_of(**TEAM)
 
 
 def asked(*capabilities: str, **given: Any) -> Work:
-    return Work(capabilities=tuple(capability(text) for text in capabilities), **given)
+    return Work(capabilities=tuple(required({"requiredCapabilities": capabilities}).items()), **given)
 
 
 def routed(work: Work, **load: int) -> str | None:
@@ -106,8 +108,24 @@ def test_an_agent_of_that_proficiency_matches_and_one_of_less_does_not() -> None
         work = work_of(Routing(), {"requiredCapabilities": [wanted]})
         assert route(chart, work, {}).agent == agent
     for wrong in (1.5, -0.1):
+        problem = bad_capabilities("x", [{"capability_id": "python", "min_proficiency": wrong}])
+        assert problem is not None
+        assert problem.code == "invalid"
+        assert World().refused(_asking({"id": "python", "minProficiency": wrong})).code == "invalid"
         agents = [{"id": "ada", "capabilities": [{"id": "python", "proficiency": wrong}]}]
         assert [finding.code for finding in judge({"agents": agents}).findings] == ["bad_value"]
+
+
+def _asking(capability: object) -> Create:
+    profile = {"requiredCapabilities": [capability]}
+    return Create(actor="pm", task_id="TASK-2026-03-02-001", title="x", profile=profile)
+
+
+@pytest.mark.parametrize(
+    "wrong", [7, None, "", "python:7", "x:-1", {}, {"id": 7}, {"id": "a", "minProficiency": "1"}, True]
+)
+def test_a_task_that_asks_for_something_impossible_is_refused(wrong: object) -> None:
+    assert World().refused(_asking(wrong)).code == "invalid"
 
 
 def test_a_tag_that_is_somebodys_capability_asks_for_it() -> None:
@@ -120,7 +138,6 @@ def test_a_tag_means_nothing_where_the_chart_serves_none() -> None:
     assert route(chart_of(agents=[{"id": "ada"}]), asked(tags=("urgent",)), {}).agent == "ada"
 
 
-@requirement("handoff.routing.no-route")
 @pytest.mark.parametrize(
     ("work", "words"),
     [
