@@ -51,8 +51,8 @@ def routed(work: Work, **load: int) -> str | None:
 @requirement("handoff.routing.precedence")
 def test_agent_then_role_then_team_then_rule_then_capability_decides() -> None:
     tags = ("docs",)
-    everything = {"agent": "qa", "role": "dev", "team": "eng", "tags": tags}
-    expected = [
+    everything: dict[str, Any] = {"agent": "qa", "role": "dev", "team": "eng", "tags": tags}
+    expected: list[tuple[dict[str, Any], str, str]] = [
         (everything, "agent", "qa"),
         ({"role": "dev", "team": "eng", "tags": tags}, "role", "ada"),
         ({"team": "eng", "tags": tags}, "team", "pm"),
