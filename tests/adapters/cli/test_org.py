@@ -127,7 +127,7 @@ def test_show_prints_agents_teams_and_roles_with_their_load(shell: Shell) -> Non
     shell.aof("create", "One")
     assert shell.aof("claim", "--agent", "ada")[0] == 0
     lines = [line.split() for line in shell.aof("org", "show")[1].splitlines()]
-    assert ["ada", "worker", "eng", "1/1", "pull", "dev", "api,", "python:0.9"] in lines
+    assert ["ada", "worker", "eng", "1/1", "pull", "-", "dev", "api,", "python:0.9"] in lines
     assert ["eng", "1/2", "-", "lea", "ada,", "bob,", "lea"] in lines
     assert ["dev", "ada,", "bob"] in lines
 

@@ -115,6 +115,15 @@ def test_a_worker_may_steer_what_it_made_owns_holds_or_is_meant_to_do(world: Wor
         world.act(c.Block, task, "bob", reason="x")
 
 
+def test_who_was_at_a_task_when_it_got_blocked_may_unblock_it(world: World) -> None:
+    task = world.create()
+    world.claim(task, "ada")
+    world.act(c.Complete, task, "ada", outcome="blocked", blockers=("no key",))
+    assert world.refuse(c.Unblock, task, "bob").code == "not_allowed"
+    world.act(c.Unblock, task, "ada")
+    assert world.refuse(c.CancelTask, task, "ada").code == "not_allowed"
+
+
 def test_what_one_is_meant_to_do_is_not_ones_own_while_another_holds_it(world: World) -> None:
     task = world.create(assignee="bob")
     world.claim(task, "a-person")
