@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
+from aof.app.organising import Organising
 from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
@@ -23,7 +24,17 @@ from aof.app.results import (
     Updated,
 )
 from aof.core import limits
-from aof.core.errors import AlreadyClaimed, Call, IdTaken, InvalidInput, NothingReady, Refused, UnreadableTask
+from aof.core.errors import (
+    AgentInactive,
+    AlreadyClaimed,
+    AtCapacity,
+    Call,
+    IdTaken,
+    InvalidInput,
+    NothingReady,
+    Refused,
+    UnreadableTask,
+)
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
@@ -37,22 +48,33 @@ if TYPE_CHECKING:
     from aof.app.execute import Done
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
+    from aof.ports.org import OrgSource
 else:  # questions need none of these
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
     c = Lazily("aof.core.tasks.commands")
 
-_CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Questions):
+class Fabric(Organising, Questions):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        actor: str,
+        run: str | None = None,
+        *,
+        org: OrgSource | None = None,
+    ) -> None:
         super().__init__(store, clock, policy)
+        self._org = org
+        self._reading.noting = self._noting
         self._actor = actor
         self._run = run
 
@@ -132,7 +154,8 @@ class Fabric(Questions):
             except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
                 if error.details.get("task_id") != task_id:
                     raise
-        return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
+        path, warning = self.store.path_of(task), self._no_route(task)
+        return Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
     def claim(
         self,
@@ -176,29 +199,25 @@ class Fabric(Questions):
             seen = self.store.head() if wait > 0 else 0
             try:
                 return self._claim_next(given)
-            except NothingReady:
+            except (NothingReady, AtCapacity):
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
     def _claim_next(self, given: dict[str, Any]) -> Claimed:
-        tried: set[str] = set()
-        while True:
-            query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
-            offered = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
-            fresh = [task.id for task in offered if task.id not in tried]
-            for candidate in fresh:
-                try:
-                    return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
-                except (AlreadyClaimed, Refused, UnreadableTask):
-                    tried.add(candidate)
-            if not fresh:
-                raise NothingReady(
-                    f"there is nothing that {given['agent']} can claim now",
-                    "see what each task waits for",
-                    Call("ready", {"explain": True}),
-                )
+        for candidate in self._offers(given["agent"]):
+            try:
+                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
+            except (AtCapacity, AgentInactive):
+                raise  # no other task would fare better
+            except (AlreadyClaimed, Refused, UnreadableTask):
+                continue
+        raise NothingReady(
+            f"there is nothing that {given['agent']} can claim now",
+            "see what each task waits for",
+            Call("ready", {"explain": True}),
+        )
 
     def heartbeat(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
@@ -461,7 +480,7 @@ class Fabric(Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy, command)
+        return execute.execute(self.store, self._clock, self._policy_for(command), command)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

@@ -5,6 +5,8 @@ The application fills it from the store. Must not know how to load anything.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from aof.core.errors import AofError
@@ -12,6 +14,9 @@ from aof.core.events import Draft
 from aof.core.ids import is_task_id
 from aof.core.runs.run import Heartbeat, Result
 from aof.core.tasks.task import Task
+
+if TYPE_CHECKING:
+    from aof.core.org.chart import OrgChart
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +28,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     retry_factor: int = 3
     retry_cap_ms: int = 900_000
     resource_slots: dict[str, int] = {}
+    maintainers: tuple[str, ...] = ()
+    org: OrgChart | None = None
 
 
 class Records(msgspec.Struct, kw_only=True):
@@ -36,6 +43,7 @@ class Records(msgspec.Struct, kw_only=True):
     dependents: dict[str, tuple[str, ...]] = {}
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
+    held: dict[str, tuple[str, ...]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -62,6 +70,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     dependents: frozenset[str] = frozenset()
     reachable: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
 
 

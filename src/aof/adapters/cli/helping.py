@@ -27,6 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("team", ("org",)),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 
