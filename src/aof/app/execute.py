@@ -11,6 +11,7 @@ import msgspec
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
 from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.runs.pulse import present, stamped
 from aof.core.tasks.commands import OnTask, TakeIn
 from aof.core.tasks.decide import decide
 from aof.core.tasks.needs import needs
@@ -43,6 +44,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
     while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
         records = _load(unit, scope, policy, command)
     now = clock.now()
+    for task_id, heartbeat in records.heartbeats.items():
+        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
     verdict = decide(records, command, now)
     if isinstance(verdict, AofError):
         unit.flush()
@@ -54,7 +57,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         unit.flush()
     if verdict.heartbeat is not None:
         try:
-            unit.beat(verdict.heartbeat)
+            before = unit.heartbeat(command.task_id) if verdict.heartbeat.beat_count else None
+            unit.beat(stamped(verdict.heartbeat, before, clock.boot()))
         except Unavailable:
             if not events:  # else the change is made, and only its sign of life is missing
                 raise

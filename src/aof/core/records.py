@@ -11,6 +11,7 @@ from aof.core.errors import AofError
 from aof.core.events import Draft
 from aof.core.ids import is_task_id
 from aof.core.runs.run import Heartbeat, Result
+from aof.core.scheduling.policy import Scheduling
 from aof.core.tasks.task import Task
 
 
@@ -23,6 +24,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     retry_factor: int = 3
     retry_cap_ms: int = 900_000
     resource_slots: dict[str, int] = {}
+    scheduling: Scheduling = Scheduling()
 
 
 class Records(msgspec.Struct, kw_only=True):

@@ -5,7 +5,7 @@ A store locks, loads, commits and answers questions about what was committed. It
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,7 +46,7 @@ class ScopeTooNarrow(Exception):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
+    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
@@ -58,6 +58,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     search: str | None = None
     parent_id: str | None = None
     runnable_at: str | None = None
+    waiting_in: str = "ready"
     busy_resources: tuple[str, ...] = ()
     archived: bool = False
     hidden: bool = True
@@ -172,6 +173,10 @@ class Store(Protocol):
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
+        ...
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last sign of life of each running task, as it lies there now; nothing is locked."""
         ...
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:

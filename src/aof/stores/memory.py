@@ -6,7 +6,7 @@ One lock keeps units apart. Must not know any rule about tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from aof.core.errors import LockTimeout, TaskNotFound
 from aof.core.events import Event
 from aof.core.ids import matches, split_task_id, task_id
-from aof.core.runs.run import Run
+from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
@@ -73,6 +73,11 @@ class MemoryStore:
         with self._kept.lock:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life."""
+        with self._kept.lock:
+            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""

@@ -33,6 +33,7 @@ FILLED: dict[str, Any] = {
     "changes": {"title": "x"},
     "blockers": ("x",),
     "reason": "x",
+    "status": "ready",
     "blocker_id": "TASK-2026-03-02-002",
 }
 

@@ -71,11 +71,12 @@ def stale(task: Task, run: str) -> StaleLease:
 
 
 def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
-    """When the lease ends: the later of what it says and the same run's last heartbeat."""
+    """When the lease ends: the later of what it says and the same run's last heartbeat, which may know both."""
     end = millis(lease.expires_at)
-    if heartbeat is not None and heartbeat.run_id == lease.run_id:
-        end = max(end, millis(heartbeat.expires_at))
-    return end
+    if heartbeat is None or heartbeat.run_id != lease.run_id:
+        return end
+    last = millis(heartbeat.expires_at)
+    return last if heartbeat.pulse is not None else max(end, last)
 
 
 def claim(records: Records, command: Claim, now: int) -> Verdict:

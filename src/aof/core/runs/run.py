@@ -52,6 +52,18 @@ class Result(_Document, frozen=True, kw_only=True):
     acceptance: tuple[Any, ...] = ()
 
 
+class Pulse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A sign of life by the machine's own count: milliseconds since its start, which no clock setting moves.
+
+    `began` is when the run began, `at` the sign of life, `ends` the end of the lease.
+    """
+
+    boot_id: str
+    began: int
+    at: int
+    ends: int
+
+
 class Heartbeat(_Document, frozen=True, kw_only=True):
     """`run_heartbeat.json`: the sign of life. Not an event, never flushed."""
 
@@ -59,3 +71,4 @@ class Heartbeat(_Document, frozen=True, kw_only=True):
     last_heartbeat: str
     beat_count: int
     expires_at: str
+    pulse: Pulse | None = None

@@ -204,6 +204,34 @@ class Expire(OnTask, frozen=True, kw_only=True):
     """Recover a run whose lease has ended: by its reported result, else by requeueing."""
 
 
+class Promote(OnTask, frozen=True, kw_only=True):
+    """Move a task that waits for nothing from backlog to ready."""
+
+    reason: str
+
+
+class Bury(OnTask, frozen=True, kw_only=True):
+    """Give up a waiting task that has failed as often as it may."""
+
+    reason: str
+
+
+class Alert(OnTask, frozen=True, kw_only=True):
+    """Say that a task has been in its status for too long."""
+
+    status: Status
+    reason: str
+
+
+class Exited(OnTask, frozen=True, kw_only=True):
+    """The worker process of a run has ended; `stopped` says why, when its host ended it."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: str | None = None
+    output: dict[str, Any] = {}
+
+
 class TakeIn(OnTask, frozen=True, kw_only=True):
     """A person's edit or move of the file: what they changed, as the store found it."""
 

@@ -166,6 +166,11 @@ def _linked(task: Task, event: Event) -> dict[str, Any]:
     return {"links": links}
 
 
+def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
+    said = {name: event.payload[name] for name in ("status", "since")}
+    return {"metadata": task.metadata | {"slaAlert": said}}
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -183,4 +188,5 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.sla_alert": _sla_alert,
 }

@@ -179,6 +179,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,
+    c.Promote: _returning,
+    c.Bury: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
     c.Link: _link,

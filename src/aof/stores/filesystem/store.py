@@ -6,7 +6,7 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.events import Event
 from aof.core.ids import is_task_id
-from aof.core.runs.run import Run
+from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.lazily import Lazily
@@ -334,6 +334,11 @@ class FilesystemStore:
         """How many running tasks occupy each resource."""
         with clearly("read the index"):
             return self.index.resources_in_use()
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life, read without a lock: each file is replaced whole."""
+        with clearly("read the heartbeats"):
+            return {task_id: self.files.read_run(task_id, "run_heartbeat.json", Heartbeat) for task_id in task_ids}
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
