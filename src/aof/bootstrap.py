@@ -13,6 +13,7 @@ from aof.config import DEFAULT_TEXT, Settings, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
@@ -34,7 +35,14 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk)
-    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+    return Fabric(
+        store,
+        clock,
+        settings.policy(),
+        actor or default_actor(),
+        run or os.environ.get("AOF_RUN_ID"),
+        org=OrgPath(root, disk),
+    )
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
+from aof.app.organising import Organising
 from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from aof.app.execute import Done
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
+    from aof.ports.org import OrgSource
 else:  # questions need none of these
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
@@ -48,11 +50,21 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Questions):
+class Fabric(Organising, Questions):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        actor: str,
+        run: str | None = None,
+        *,
+        org: OrgSource | None = None,
+    ) -> None:
         super().__init__(store, clock, policy)
+        self._org = org
         self._actor = actor
         self._run = run
 
@@ -458,7 +470,7 @@ class Fabric(Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy, command)
+        return execute.execute(self.store, self._clock, self._policy_for(command), command)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

@@ -3,8 +3,9 @@
     AofError
     ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy
-    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask
+    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
+    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval
+    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
     │                              UnsupportedVersion
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
@@ -137,6 +138,42 @@ class ResourceBusy(Refused):
     code = "resource_busy"
 
 
+class NoRoute(Refused):
+    """Nobody in the org chart could take the task."""
+
+    code = "no_route"
+
+
+class NotRouted(Refused):
+    """The org chart sends the task to somebody else."""
+
+    code = "not_routed"
+
+
+class AtCapacity(Refused):
+    """The agent, or its team, holds as many tasks as it may."""
+
+    code = "at_capacity"
+
+
+class AgentInactive(Refused):
+    """The org chart says that the agent takes no work."""
+
+    code = "agent_inactive"
+
+
+class NotAllowed(Refused):
+    """The agent's roles do not allow this."""
+
+    code = "not_allowed"
+
+
+class SelfApproval(Refused):
+    """An agent cannot judge its own work."""
+
+    code = "self_approval"
+
+
 class Invalid(AofError):
     """The call itself is wrong."""
 
@@ -165,6 +202,12 @@ class UnreadableTask(Invalid):
     """The task's file cannot be understood; it was left as it is."""
 
     code = "unreadable_task"
+
+
+class UnusableOrgChart(Invalid):
+    """The org chart cannot be understood, and there is no earlier version that could."""
+
+    code = "unusable_org_chart"
 
 
 class Unavailable(AofError):

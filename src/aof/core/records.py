@@ -5,6 +5,8 @@ The application fills it from the store. Must not know how to load anything.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from aof.core.errors import AofError
@@ -13,6 +15,9 @@ from aof.core.ids import is_task_id
 from aof.core.runs.run import Heartbeat, Result
 from aof.core.scheduling.policy import Scheduling
 from aof.core.tasks.task import Task
+
+if TYPE_CHECKING:
+    from aof.core.org.chart import OrgChart
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +30,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     retry_cap_ms: int = 900_000
     resource_slots: dict[str, int] = {}
     scheduling: Scheduling = Scheduling()
+    maintainers: tuple[str, ...] = ()
+    org: OrgChart | None = None
 
 
 class Records(msgspec.Struct, kw_only=True):
