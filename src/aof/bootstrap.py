@@ -54,6 +54,13 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     )
 
 
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code."""
+    from aof.daemon import Service
+
+    return Service(fabric, once=once, log_json=log_json).run()
+
+
 def diagnose(
     data_dir: str | os.PathLike[str] | None = None,
     *,

@@ -19,16 +19,15 @@ from aof.app.results import (
     Depends,
     Edited,
     Moved,
-    Recovered,
     Reported,
     Updated,
 )
+from aof.app.scheduling import Scheduling
 from aof.core import limits
 from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
-from aof.core.times import millis
 from aof.lazily import Lazily
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
@@ -50,7 +49,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Organising, Questions):
+class Fabric(Scheduling, Organising, Questions):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(
@@ -408,24 +407,6 @@ class Fabric(Organising, Questions):
         to_task = kind in ("parent", "source_task")
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
-
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        now = self._clock.now()
-        recovered: list[Recovered] = []
-        for task in self.store.find(self._reading.query(status="in-progress")).tasks:
-            if task.lease is not None and millis(task.lease.expires_at) <= now:
-                try:
-                    done = self._execute(c.Expire(actor="aof", task_id=task.id))
-                except UnreadableTask:
-                    continue  # until somebody has corrected its file
-                moves = [
-                    event for event in done.events if event.type == "task.transitioned" and event.task_id == task.id
-                ]
-                if moves and done.task is not None:
-                    reason = moves[-1].payload.get("reason", "")
-                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
-        return tuple(recovered)
 
     def sync(self) -> Synced:
         """Take in everything that people did to the files."""

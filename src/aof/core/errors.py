@@ -7,7 +7,7 @@
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
-    │                              UnsupportedVersion
+    │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -232,6 +232,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"
 
 
 class UnsupportedFilesystem(Unavailable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
@@ -370,4 +371,5 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *service.VERBS,
 )

@@ -119,11 +119,11 @@ def _stale(view: View, task: Task) -> Verdict:
     if lease is None:
         return "nobody holds it: it was begun by hand"
     heartbeat = view.heartbeat(task)
-    if heartbeat is None or heartbeat.run_id != lease.run_id:
-        return f"{lease.agent} has never given a sign of life that could end"
     end = lease_end(lease, heartbeat)
     if end <= view.now:
-        reason = f"no sign of life from {lease.agent} since {heartbeat.last_heartbeat}"
+        own = heartbeat is not None and heartbeat.run_id == lease.run_id
+        since = heartbeat.last_heartbeat if heartbeat is not None and own else lease.acquired_at
+        reason = f"no sign of life from {lease.agent} since {since}"
         return Action(action="stale_heartbeat", task_id=task.id, reason=reason, run_id=lease.run_id)
     view.again(end)
     return None

@@ -1,0 +1,32 @@
+"""The scheduler's operations. What they need is loaded when they are asked for. Must not know any surface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aof.app.organising import Organising
+
+if TYPE_CHECKING:
+    from aof.app.execute import Done
+    from aof.app.results import Recovered
+    from aof.app.tick import Ticked
+    from aof.core.tasks import commands as c
+
+
+class Scheduling(Organising):
+    """The part of a fabric that decides what happens next."""
+
+    def tick(self, *, dry_run: bool = False) -> Ticked:
+        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        from aof.app.tick import Tick
+
+        return Tick(self).ticked(dry_run=dry_run)
+
+    def recover(self) -> tuple[Recovered, ...]:
+        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
+        from aof.app.tick import Tick
+
+        return Tick(self).recovered()
+
+    def _execute(self, command: c.OnTask) -> Done:
+        raise NotImplementedError

@@ -1,0 +1,35 @@
+"""An org chart as the scheduler sees it. Must not know any rule about routing, only whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aof.core.org.chart import OrgChart
+from aof.core.scheduling.crew import Crew, Nobody, Seat
+from aof.core.tasks.task import Task
+
+
+def crew_of(chart: OrgChart) -> Crew:
+    """Everybody in the chart, with their limits."""
+    if not chart.declared:
+        return Crew()
+    seats = {
+        agent.id: Seat(
+            agent=agent.id,
+            kind=agent.runner.kind,
+            team=agent.team,
+            concurrency=agent.concurrency,
+            limit_ms=agent.max_execution_ms,
+            active=agent.active,
+        )
+        for agent in chart.agents
+    }
+    limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
+
+    def route(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        if task.routing.agent is not None:
+            return (task.routing.agent,)
+        holders = chart.holders.get(task.routing.role or "", ())
+        return tuple(sorted(holders, key=lambda one: load.get(one, 0))) or Nobody("any agent may claim it")
+
+    return Crew(seats=seats, team_limits=limits, route=route)
