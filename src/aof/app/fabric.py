@@ -14,7 +14,6 @@ from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
     Beaten,
-    Claimed,
     Created,
     Depends,
     Edited,
@@ -35,6 +34,7 @@ from aof.ports.store import Scope, Store
 if TYPE_CHECKING:
     from aof.app import execute, maintenance
     from aof.app.execute import Done
+    from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
     from aof.ports.org import OrgSource
@@ -152,7 +152,7 @@ class Fabric(Scheduling, Organising, Questions):
         key: str | None = None,
         worker: str = "pull",
         actor: str | None = None,
-    ) -> Claimed:
+    ) -> Held:
         """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
@@ -178,7 +178,7 @@ class Fabric(Scheduling, Organising, Questions):
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
             return self._claim_waiting(given, wait)
 
-    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Claimed:
+    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
         deadline = self._clock.monotonic() + wait
         while True:
             seen = self.store.head() if wait > 0 else 0
@@ -190,7 +190,7 @@ class Fabric(Scheduling, Organising, Questions):
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
-    def _claim_next(self, given: dict[str, Any]) -> Claimed:
+    def _claim_next(self, given: dict[str, Any]) -> Held:
         tried: set[str] = set()
         while True:
             query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
@@ -416,10 +416,14 @@ class Fabric(Scheduling, Organising, Questions):
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
 
-    def _claimed(self, done: Done) -> Claimed:
+    def _claimed(self, done: Done) -> Held:
+        from aof.app.held import Held
+
         task = _there(done)
         assert task.lease is not None
-        return Claimed(
+        return Held.by(
+            self,
+            task.lease.ttl_ms,
             task_id=task.id,
             run_id=task.lease.run_id,
             epoch=task.lease.epoch,

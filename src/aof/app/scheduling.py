@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aof.app.organising import Organising
+from aof.core.ids import task_of_run
+from aof.core.tasks import commands as c
 
 if TYPE_CHECKING:
     from aof.app.execute import Done
     from aof.app.results import Recovered
     from aof.app.tick import Ticked
-    from aof.core.tasks import commands as c
 
 
 class Scheduling(Organising):
@@ -30,3 +31,12 @@ class Scheduling(Organising):
 
     def _execute(self, command: c.OnTask) -> Done:
         raise NotImplementedError
+
+    def send(self, message: str | dict[str, Any], *, run: str | None = None) -> Any:
+        """Interim."""
+        raise NotImplementedError(message, run)
+
+    def session_end(self, *, run: str) -> Any:
+        """Interim."""
+        task_id = task_of_run(run)
+        self._execute(c.Fail(actor="aof", task_id=str(task_id), run=run, code="no_completion_report"))

@@ -27,6 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("serve", ("tick", "up")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 

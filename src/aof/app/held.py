@@ -1,0 +1,135 @@
+"""A claimed run in the hands of an agent written in Python: reports by method, heartbeats by themselves.
+
+    with fabric.claim(agent="swe-backend") as work:
+        work.progress("read the brief", percent=10)
+        work.complete("done")
+
+Leaving the block by an exception reports a failure, leaving it without a result one too (`no_completion_report`): a run
+never ends in silence. Must not know any rule about runs; it only calls the fabric's operations.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from aof.app.results import Claimed, Moved, Reported
+from aof.core.errors import AofError, Conflict, NotFound, StaleLease
+from aof.core.limits import NOTES
+
+if TYPE_CHECKING:
+    from aof.app.fabric import Fabric
+    from aof.core.tasks.task import Task
+
+_BEATS_A_LEASE = 3
+
+
+class _Care:
+    """What keeps a run alive beside the fields that everybody sees."""
+
+    def __init__(self, fabric: Fabric, every: float) -> None:
+        self.fabric = fabric
+        self.every = every
+        self.over = threading.Event()
+        self.lost = threading.Event()
+        self.beats: threading.Thread | None = None
+
+
+class Held(Claimed, frozen=True, kw_only=True, dict=True):
+    """What a claim answers, with the operations that its holder needs."""
+
+    @classmethod
+    def by(cls, fabric: Fabric, ttl_ms: int, **fields: Any) -> Self:
+        """A run of this fabric."""
+        held = cls(**fields)
+        held.__dict__["care"] = _Care(fabric, ttl_ms / 1000 / _BEATS_A_LEASE)
+        return held
+
+    @property
+    def task(self) -> Task:
+        """The task as it is now, with its body."""
+        return self._fabric.get(self.task_id)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the run was ended by others while the block went on: its later writes are refused."""
+        return self._care.lost.is_set()
+
+    def progress(self, text: str | None = None, **more: Any) -> Reported:
+        """Report how far the work is: `percent`, `phase`, `note`, `blockers`, `facts`."""
+        return self._fabric.progress(self.task_id, run=self.run_id, text=text, **more)
+
+    def complete(self, summary: str | None = None, **more: Any) -> Moved:
+        """End the run with a result: `outcome`, `summary_ref`, `deliverables`, `tests`, `notes`, `acceptance`."""
+        return self._ended(self._fabric.complete(self.task_id, run=self.run_id, summary=summary, **more))
+
+    def blocked(self, *blockers: str, summary: str | None = None) -> Moved:
+        """End the run: it cannot go on before these are out of the way."""
+        return self.complete(summary, outcome="blocked", blockers=blockers)
+
+    def fail(self, message: str, *, code: str = "failed", retryable: bool = True) -> Moved:
+        """End the run as failed; the retry policy decides what follows."""
+        return self._ended(
+            self._fabric.fail(self.task_id, run=self.run_id, code=code, message=message, retryable=retryable)
+        )
+
+    def release(self, reason: str | None = None) -> Moved:
+        """Give the task back unfinished, which is no failure."""
+        return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
+
+    def send(self, message: str | dict[str, Any]) -> Any:
+        """Send a protocol message in the name of this run."""
+        return self._fabric.send(message, run=self.run_id)
+
+    def __enter__(self) -> Self:
+        self._care.beats = threading.Thread(target=self._beat, name=f"heartbeat {self.run_id}", daemon=True)
+        self._care.beats.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        reported = self._care.over.is_set()
+        self._care.over.set()
+        if self._care.beats is not None:
+            self._care.beats.join()
+        if reported:
+            return
+        if error is None:
+            with suppress(StaleLease):  # ended by others, or by the agent on another way
+                self._fabric.session_end(run=self.run_id)
+        else:
+            with suppress(AofError):  # what went wrong first is what the caller must see
+                self._broken_off(error)
+
+    def _broken_off(self, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            self.fail(f"{type(error).__name__}: {error}"[:NOTES], code="exception")
+        else:
+            self.release("interrupted")
+
+    def _beat(self) -> None:
+        """Renew the lease until the run is over; trouble of the machine is tried again."""
+        while not self._care.over.wait(self._care.every):
+            try:
+                self._fabric.heartbeat(self.task_id, run=self.run_id)
+            except (Conflict, NotFound):
+                self._care.lost.set()
+                return
+            except AofError:
+                continue
+
+    def _ended(self, moved: Moved) -> Moved:
+        self._care.over.set()
+        return moved
+
+    @property
+    def _care(self) -> _Care:
+        care: _Care = self.__dict__["care"]
+        return care
+
+    @property
+    def _fabric(self) -> Fabric:
+        return self._care.fabric
