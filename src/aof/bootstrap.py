@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.config import DEFAULT_TEXT, Settings, load_settings
+from aof.config import Settings, default_text, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
@@ -18,6 +18,7 @@ from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.store import Problem
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -81,19 +82,35 @@ def diagnose(
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return doctor(store, clock, settings.policy(), fix=fix)
+        found = doctor(store, clock, settings.policy(), fix=fix)
+        problems = (*found.problems, *_org_problems(root))
+        return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
     finally:
         store.close()
 
 
-def init_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
-    """Make a data directory, or complete one that is there. Tells its path and whether it is new."""
+def _org_problems(root: str) -> Iterator[Problem]:
+    """An org chart that cannot be used; what else may be odd about it, `aof org check` tells."""
+    from aof.ports.store import Problem
+
+    report = OrgPath(root).report()
+    for finding in report.findings:
+        if finding.severity == "error":
+            detail = f"{finding.where}: {finding.detail}"
+            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")
+
+
+def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
+    """Make a data directory, or complete one that is there. Tells its path and whether it is new.
+
+    Who makes it is its maintainer, until the settings name another.
+    """
     root, _ = plan_data_dir(path)
     os.makedirs(os.path.dirname(root), exist_ok=True)
     fresh = FilesystemStore.create(root)
     settings = f"{root}/aof.toml"
     if not os.path.lexists(settings):
-        Disk().write_durable(settings, DEFAULT_TEXT.encode())
+        Disk().write_durable(settings, default_text(actor or default_actor()).encode())
     return root, fresh
 
 

@@ -12,11 +12,11 @@ from aof.core.events import SCHEMA_VERSION
 from aof.core.records import Policy
 from aof.core.scheduling.policy import Scheduling
 
-DEFAULT_TEXT = """\
+_TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
 # project = "my-project"
-# maintainers = ["you"]
+{maintainers}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -43,6 +43,7 @@ schemaVersion = 1
 """
 
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
+_MAINTAINERS = "maintainers = "
 
 
 class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -100,11 +101,20 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
             ),
+            maintainers=self.maintainers,
         )
 
 
+def default_text(maintainer: str) -> str:
+    """The settings of a new data directory."""
+    names = msgspec.json.encode([maintainer]).decode()
+    return _TEXT.replace(
+        "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
+    )
+
+
 def load_settings(root: str) -> Settings:
-    """Read `aof.toml`; a file that is all comments costs no parser."""
+    """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
         with open(f"{root}/aof.toml", encoding="utf-8") as file:
             text = file.read()
@@ -112,9 +122,12 @@ def load_settings(root: str) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
-    lines = map(str.strip, text.splitlines())
-    if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    told = [line for line in lines if line != _VERSION_LINE]
+    if not told:
         return Settings()
+    if len(told) == 1 and (names := _maintainers(told[0])) is not None:
+        return Settings(maintainers=names)
     import tomllib
 
     try:
@@ -125,6 +138,15 @@ def load_settings(root: str) -> Settings:
         raise InvalidInput(
             f"aof.toml cannot be used: {error}", "correct the file", path=os.path.join(root, "aof.toml")
         ) from None
+
+
+def _maintainers(line: str) -> tuple[str, ...] | None:
+    """The names in a line as `init` writes it: its list is one of JSON too."""
+    listed = line.removeprefix(_MAINTAINERS).partition("#")[0]
+    try:
+        return msgspec.json.decode(listed, type=tuple[str, ...]) if line.startswith(_MAINTAINERS) else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def _refuse_newer(version: object) -> None:

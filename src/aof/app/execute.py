@@ -6,6 +6,9 @@ with the union, so that no decision rests on something that was not locked. Must
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from aof.core.errors import AofError, Unavailable, UnreadableTask
@@ -121,20 +124,19 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for task_id in wanted.write | wanted.read:
         if task_id not in records.tasks:
             records.tasks[task_id] = unit.task(task_id)
-    for task_id in wanted.heartbeats:
-        records.heartbeats[task_id] = unit.heartbeat(task_id)
-    for task_id in wanted.results:
-        records.results[task_id] = unit.result(task_id)
-    for task_id in wanted.children:
-        records.children[task_id] = unit.children(task_id)
-    for task_id in wanted.dependents:
-        records.dependents[task_id] = unit.dependents(task_id)
-    for task_id in wanted.reachable:
-        records.reachable[task_id] = unit.reachable(task_id)
-    for resource in wanted.resources:
-        records.resource_holders[resource] = unit.resource_holders(resource)
-    for key in wanted.keys:
-        records.key_owners[key] = unit.key_owner(key)
+    asked: tuple[tuple[frozenset[str], dict[str, Any], Callable[[str], Any]], ...] = (
+        (wanted.heartbeats, records.heartbeats, unit.heartbeat),
+        (wanted.results, records.results, unit.result),
+        (wanted.children, records.children, unit.children),
+        (wanted.dependents, records.dependents, unit.dependents),
+        (wanted.reachable, records.reachable, unit.reachable),
+        (wanted.resources, records.resource_holders, unit.resource_holders),
+        (wanted.agents, records.held, unit.held_by),
+        (wanted.keys, records.key_owners, unit.key_owner),
+    )
+    for names, answers, ask in asked:
+        for name in names:
+            answers[name] = ask(name)
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:

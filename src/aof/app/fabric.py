@@ -23,7 +23,16 @@ from aof.app.results import (
 )
 from aof.app.scheduling import Scheduling
 from aof.core import limits
-from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
+from aof.core.errors import (
+    AgentInactive,
+    AlreadyClaimed,
+    AtCapacity,
+    Call,
+    InvalidInput,
+    NothingReady,
+    Refused,
+    UnreadableTask,
+)
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
@@ -43,7 +52,6 @@ else:  # questions need none of these
     maintenance = Lazily("aof.app.maintenance")
     c = Lazily("aof.core.tasks.commands")
 
-_CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
@@ -64,6 +72,7 @@ class Fabric(Scheduling, Organising, Questions):
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
+        self._reading.noting = self._noting
         self._actor = actor
         self._run = run
 
@@ -140,7 +149,8 @@ class Fabric(Scheduling, Organising, Questions):
             },
         )
         task = _there(self._execute(command))
-        return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
+        path, warning = self.store.path_of(task), self._no_route(task)
+        return Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
     def claim(
         self,
@@ -184,29 +194,25 @@ class Fabric(Scheduling, Organising, Questions):
             seen = self.store.head() if wait > 0 else 0
             try:
                 return self._claim_next(given)
-            except NothingReady:
+            except (NothingReady, AtCapacity):
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
     def _claim_next(self, given: dict[str, Any]) -> Held:
-        tried: set[str] = set()
-        while True:
-            query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
-            offered = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
-            fresh = [task.id for task in offered if task.id not in tried]
-            for candidate in fresh:
-                try:
-                    return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
-                except (AlreadyClaimed, Refused, UnreadableTask):
-                    tried.add(candidate)
-            if not fresh:
-                raise NothingReady(
-                    f"there is nothing that {given['agent']} can claim now",
-                    "see what each task waits for",
-                    Call("ready", {"explain": True}),
-                )
+        for candidate in self._offers(given["agent"]):
+            try:
+                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
+            except (AtCapacity, AgentInactive):
+                raise  # no other task would fare better
+            except (AlreadyClaimed, Refused, UnreadableTask):
+                continue
+        raise NothingReady(
+            f"there is nothing that {given['agent']} can claim now",
+            "see what each task waits for",
+            Call("ready", {"explain": True}),
+        )
 
     def heartbeat(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None

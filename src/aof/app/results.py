@@ -13,12 +13,21 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common form of the answers."""
 
 
-class Created(Result, frozen=True, kw_only=True):
-    """A task that is durable."""
+class Warned(Result, frozen=True, kw_only=True):
+    """Something that was done all the same, and that somebody should look at."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A task that is durable. The warning says that nobody could take it."""
 
     task_id: str
     status: str
     file_path: str
+    warning: Warned | None = None
 
 
 class Claimed(Result, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ class Records(msgspec.Struct, kw_only=True):
     dependents: dict[str, tuple[str, ...]] = {}
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
+    held: dict[str, tuple[str, ...]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -71,6 +72,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     dependents: frozenset[str] = frozenset()
     reachable: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
 
 

@@ -131,6 +131,10 @@ class Unit(Protocol):
         """The running tasks that occupy the resource."""
         ...
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        ...
+
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this idempotency key."""
         ...

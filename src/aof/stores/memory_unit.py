@@ -117,6 +117,10 @@ class MemoryUnit:
         """The running tasks that occupy the resource."""
         return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._kept.where(lambda task: task.lease is not None and task.lease.agent == agent)
+
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
         return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)

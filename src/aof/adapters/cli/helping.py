@@ -28,6 +28,7 @@ _GROUPS = (
     ),
     ("review", ("approve", "reject")),
     ("serve", ("tick", "up")),
+    ("team", ("org",)),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 

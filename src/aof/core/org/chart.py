@@ -18,7 +18,7 @@ HUMAN: Final = "human"  # at the end of an escalation: any person
 
 Risk = Literal["low", "medium", "high"]
 RunnerKind = Literal["process", "pull", "a2a", "human"]
-RoleKind = Literal["worker", "reviewer", "lead", "maintainer"]
+RoleKind = Literal["worker", "reviewer", "lead"]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -180,6 +180,16 @@ class OrgChart(_Part, frozen=True, kw_only=True, dict=True):
             for role in agent.roles:
                 named.setdefault(role, set()).add(agent.id)
         return {role: tuple(a.id for a in self.agents if a.id in agents) for role, agents in named.items()}
+
+    @cached_property
+    def skills(self) -> dict[str, dict[str, float]]:
+        """What each agent can do, and how well."""
+        return {agent.id: agent.skills for agent in self.agents}
+
+    @cached_property
+    def capabilities(self) -> frozenset[str]:
+        """Everything that somebody can do."""
+        return frozenset(skill for skills in self.skills.values() for skill in skills)
 
     @cached_property
     def roles_of(self) -> dict[str, frozenset[str]]:

@@ -26,7 +26,7 @@ from aof.core.tasks import commands as c
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
-    return _unheard(records, command) or _DECIDERS[type(command)](records, command, now)
+    return _unheard(records, command) or _forbidden(records, command) or _DECIDERS[type(command)](records, command, now)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
@@ -40,6 +40,16 @@ def _unheard(records: Records, command: c.OnTask) -> AofError | None:
     if task is None:
         return graph.missing(command.task_id)
     return graph.being_cancelled(task) if isinstance(command, _NOT_WHILE_CANCELLING) else None
+
+
+def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
+    """Why the org chart does not allow the command; without a chart nothing is asked or loaded."""
+    chart = records.policy.org
+    if chart is None:
+        return None
+    from aof.core.org.guard import forbidden  # noqa: PLC0415 - most data directories have no chart
+
+    return forbidden(records, chart, command)
 
 
 _NAME: Final = 128

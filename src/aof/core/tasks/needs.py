@@ -60,6 +60,18 @@ def _starting(command: c.OnTask, known: Known) -> Needs:
     )
 
 
+def _claiming(command: c.OnTask, known: Known) -> Needs:
+    """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
+    base = _starting(command, known)
+    chart, task = known.records.policy.org, known.task(command.task_id)
+    agent = chart.by_id.get(command.acting) if chart is not None else None
+    if chart is None or agent is None or task is None or task.status != "ready":
+        return base
+    from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
+
+    return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
+
+
 def _beating(command: c.OnTask, _known: Known) -> Needs:
     own = frozenset({command.task_id})
     return Needs(write=own, heartbeats=own)
@@ -135,7 +147,8 @@ def _link(command: c.Link, known: Known) -> Needs:
 
 
 def _update(command: c.Update, known: Known) -> Needs:
-    base = _MOVES.get(str(command.status), _beating)(command, known)
+    describe = _claiming if command.status == "in-progress" else _MOVES.get(str(command.status), _beating)
+    base = describe(command, known)
     return msgspec.structs.replace(base, heartbeats=frozenset({command.task_id}))
 
 
@@ -166,7 +179,7 @@ _MOVES: dict[str, Callable[[Any, Known], Needs]] = {
 }
 _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Create: _create,
-    c.Claim: _starting,
+    c.Claim: _claiming,
     c.Complete: _starting,
     c.Beat: _beating,
     c.Report: _beating,

@@ -151,6 +151,10 @@ class FilesystemUnit:
         """The running tasks that occupy the resource."""
         return self._store.index.resource_holders(resource)
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._store.index.held_by(agent)
+
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
         return self._store.index.key_owner(key)
