@@ -121,6 +121,7 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.heartbeats[task_id] = unit.heartbeat(task_id)
     for task_id in wanted.results:
         records.results[task_id] = unit.result(task_id)
+    _fill_for_messages(unit, wanted, records)
     for task_id in wanted.children:
         records.children[task_id] = unit.children(task_id)
     for task_id in wanted.dependents:
@@ -131,6 +132,12 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.resource_holders[resource] = unit.resource_holders(resource)
     for key in wanted.keys:
         records.key_owners[key] = unit.key_owner(key)
+
+
+def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    for task_id in wanted.handoffs:
+        records.handoffs[task_id] = unit.handoffs(task_id)
+    records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
