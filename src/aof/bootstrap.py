@@ -17,6 +17,7 @@ from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.notifier import Notifier
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -34,7 +35,23 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk)
-    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+    return Fabric(
+        store,
+        clock,
+        settings.policy(),
+        actor or default_actor(),
+        run or os.environ.get("AOF_RUN_ID"),
+        notifier=_notifier(root, settings),
+    )
+
+
+def _notifier(root: str, settings: Settings) -> Notifier | None:
+    """Whoever the settings want to be told; usually nobody."""
+    if not settings.notify.command and settings.notify.file is None:
+        return None
+    from aof.adapters.notify import notifier
+
+    return notifier(root, settings.notify.command, settings.notify.file)
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:

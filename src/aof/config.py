@@ -30,6 +30,10 @@ schemaVersion = 1
 # base = 60                      # seconds before the first retry; each further one waits three times as long
 # cap = 900
 
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
+
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
 """
@@ -59,6 +63,13 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
+class NotifySettings(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """All settings of a data directory."""
 
@@ -69,6 +80,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
     retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
     resources: dict[str, int] = {}
+    notify: NotifySettings = msgspec.field(default_factory=NotifySettings)
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""

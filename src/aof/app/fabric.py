@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
-from aof.app.questions import Questions
+from aof.app.messaging import Messaging
 from aof.app.reading import Reading
 from aof.app.results import (
     Beaten,
@@ -18,7 +18,6 @@ from aof.app.results import (
     Depends,
     Edited,
     Moved,
-    Recovered,
     Reported,
     Updated,
 )
@@ -27,19 +26,20 @@ from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Re
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
-from aof.core.times import millis
 from aof.lazily import Lazily
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
 
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance
+    from aof.app import execute, maintenance, notifying
     from aof.app.execute import Done
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
+    from aof.ports.notifier import Notifier
 else:  # questions need none of these
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
+    notifying = Lazily("aof.app.notifying")
     c = Lazily("aof.core.tasks.commands")
 
 _CANDIDATES = 16
@@ -48,13 +48,23 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Questions):
+class Fabric(Messaging):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        actor: str,
+        run: str | None = None,
+        *,
+        notifier: Notifier | None = None,
+    ) -> None:
         super().__init__(store, clock, policy)
         self._actor = actor
         self._run = run
+        self._notifier = notifier
 
     def __enter__(self) -> Self:
         return self
@@ -397,24 +407,6 @@ class Fabric(Questions):
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
 
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        now = self._clock.now()
-        recovered: list[Recovered] = []
-        for task in self.store.find(self._reading.query(status="in-progress")).tasks:
-            if task.lease is not None and millis(task.lease.expires_at) <= now:
-                try:
-                    done = self._execute(c.Expire(actor="aof", task_id=task.id))
-                except UnreadableTask:
-                    continue  # until somebody has corrected its file
-                moves = [
-                    event for event in done.events if event.type == "task.transitioned" and event.task_id == task.id
-                ]
-                if moves and done.task is not None:
-                    reason = moves[-1].payload.get("reason", "")
-                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
-        return tuple(recovered)
-
     def sync(self) -> Synced:
         """Take in everything that people did to the files."""
         return maintenance.sync(self.store, self._clock, self._policy)
@@ -458,7 +450,10 @@ class Fabric(Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy, command)
+        done = execute.execute(self.store, self._clock, self._policy, command)
+        if self._notifier is not None and done.events:
+            notifying.tell(self._notifier, done, self.get)
+        return done
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

@@ -30,8 +30,8 @@ def _markdown(request: Request) -> str:
         ("Constraints", request.constraints),
     )
     for title, items in lists:
-        head += ["", f"## {title}", "", *(f"- {_item(item)}" for item in items)]
-    return "\n".join(head).rstrip("\n") + "\n"
+        head += ["", f"## {title}", *([""] if items else []), *(f"- {_item(item)}" for item in items)]
+    return "\n".join(head) + "\n"
 
 
 def _item(text: str) -> str:

@@ -43,7 +43,7 @@ class Message(OwnRule, frozen=True, kw_only=True):
     def _received(self, verdict: Decision) -> Draft:
         payload: dict[str, Any] = {"type": self.type, "toAgent": self.to_agent, "sentAt": self.sent_at}
         if self.caller != self.actor:
-            payload["by"] = self.caller
+            payload["calledBy"] = self.caller
         if verdict.instead is not None:
             payload["notApplied"] = {"reason": verdict.instead.code, "detail": verdict.instead.message}
         return self._remark("protocol.message.received", payload)
@@ -51,7 +51,7 @@ class Message(OwnRule, frozen=True, kw_only=True):
     def _rejected(self, refusal: AofError) -> Draft:
         payload: dict[str, Any] = {"reason": refusal.code, "type": self.type, "detail": refusal.message}
         if self.caller != self.actor:
-            payload["by"] = self.caller
+            payload["calledBy"] = self.caller
         return self._remark("protocol.message.rejected", payload)
 
     def _remark(self, kind: str, payload: dict[str, Any]) -> Draft:

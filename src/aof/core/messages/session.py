@@ -42,8 +42,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             return result
         if result is None or result.run_id != lease.run_id:
             return self._in_vain(records, task, lease, now)
-        by = {} if self.caller == self.actor else {"by": self.caller}
-        return Decision(drafts=apply_reported(records, task, result, now, None, **by))
+        called = {} if self.caller == self.actor else {"calledBy": self.caller}
+        return Decision(drafts=apply_reported(records, task, result, now, None, **called))
 
     def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:
         if self.run is None:

@@ -75,7 +75,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         return verdict
 
     def _noted(self, records: Records, task: Task, now: int) -> Verdict:
-        said = " | ".join(f"{label}: {text}" for label, text in self._parts() if text)
+        said = " | ".join(f"{label}: {text}" for label, text in self._parts() if text and text.strip())
         if task.lease is None:
             note = Draft(type="task.noted", task_id=task.id, payload={"workLog": said})
             return Decision(drafts=(note,) if said else ())
