@@ -38,6 +38,10 @@ schemaVersion = 1
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
 
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
+
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
 """
@@ -75,6 +79,13 @@ class SchedulerSettings(msgspec.Struct, forbid_unknown_fields=True, rename="came
     promote: bool = True
 
 
+class NotifySettings(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """All settings of a data directory."""
 
@@ -87,6 +98,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     scheduler: SchedulerSettings = msgspec.field(default_factory=SchedulerSettings)
     sla: dict[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = {}
     resources: dict[str, int] = {}
+    notify: NotifySettings = msgspec.field(default_factory=NotifySettings)
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""

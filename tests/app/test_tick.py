@@ -220,21 +220,6 @@ def test_an_alert_is_recorded_once_for_each_stay_in_a_status(clock: FakeClock) -
     assert [event.payload["status"] for event in alerts] == ["review", "review"]
 
 
-def test_a_task_whose_attempts_were_cut_is_given_up(room: Room, fabric: Fabric, clock: FakeClock) -> None:
-    task_id = room.task("in-progress")
-    dependent = fabric.create("Waits", depends_on=[task_id]).task_id
-    fabric.fail(task_id, agent="ada", code="boom")
-    path = room.file(task_id)
-    path.write_text(path.read_text().replace('"failures":1', '"failures":1,"maxAttempts":1'))
-    assert actions(fabric) == []
-    fabric.sync()
-    assert actions(fabric) == [("deadletter", task_id)]
-    dead = fabric.get(task_id)
-    assert dead.last_error is not None
-    assert dead.last_error.code == "boom"
-    assert fabric.get(dependent).status == "blocked"
-
-
 @pytest.mark.parametrize("jump", [-7200, 7200])
 def test_a_turned_clock_neither_ends_living_runs_nor_keeps_dead_ones(
     room: Room, fabric: Fabric, clock: FakeClock, jump: int

@@ -137,6 +137,13 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for names, answers, ask in asked:
         for name in names:
             answers[name] = ask(name)
+    _fill_for_messages(unit, wanted, records)
+
+
+def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    for task_id in wanted.handoffs:
+        records.handoffs[task_id] = unit.handoffs(task_id)
+    records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:

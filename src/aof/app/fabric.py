@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
-from aof.app.organising import Organising
-from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
     Beaten,
@@ -41,15 +39,17 @@ from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
 
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance
+    from aof.app import execute, maintenance, notifying
     from aof.app.execute import Done
     from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
+    from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
 else:  # questions need none of these
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
+    notifying = Lazily("aof.app.notifying")
     c = Lazily("aof.core.tasks.commands")
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -57,7 +57,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Scheduling, Organising, Questions):
+class Fabric(Scheduling):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(
@@ -69,12 +69,14 @@ class Fabric(Scheduling, Organising, Questions):
         run: str | None = None,
         *,
         org: OrgSource | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
         self._reading.noting = self._noting
         self._actor = actor
         self._run = run
+        self._notifier = notifier
 
     def __enter__(self) -> Self:
         return self
@@ -461,7 +463,10 @@ class Fabric(Scheduling, Organising, Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy_for(command), command)
+        done = execute.execute(self.store, self._clock, self._policy_for(command), command)
+        if self._notifier is not None and done.events:
+            notifying.tell(self._notifier, done, self.get)
+        return done
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

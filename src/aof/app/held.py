@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from aof.app.results import Claimed, Moved, Reported
+from aof.app.results import Claimed, Moved, Reported, Sent
 from aof.core.errors import AofError, Conflict, NotFound, StaleLease
 from aof.core.limits import NOTES
 
@@ -79,9 +79,9 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
         """Give the task back unfinished, which is no failure."""
         return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
 
-    def send(self, message: str | dict[str, Any]) -> Any:
-        """Send a protocol message in the name of this run."""
-        return self._fabric.send(message, run=self.run_id)
+    def send(self, *messages: Any) -> tuple[Sent, ...]:
+        """Send AOF/1 messages in the name of this run."""
+        return self._fabric.send(*messages, run=self.run_id)
 
     def __enter__(self) -> Self:
         self._care.beats = threading.Thread(target=self._beat, name=f"heartbeat {self.run_id}", daemon=True)

@@ -14,7 +14,6 @@ import msgspec
 from aof.app.briefing import brief
 from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
 from aof.core.ids import run_id as run_name
-from aof.core.ids import task_of_run
 from aof.core.scheduling.plan import STARTED
 from aof.core.tasks import commands as c
 from aof.core.tasks.lifecycle import Cause
@@ -145,10 +144,8 @@ class Hosting:
         if why == "cancelled":
             self._fabric.settle(task.id, actor=ACTOR)
             return None
-        with self._fabric.store.unit(Scope(read=frozenset({task.id}))) as unit:
-            result = unit.result(task.id)
-        if result is not None and result.run_id == run_id:
-            self._end_session(run_id)
+        if self._has_reported(task.id, run_id):
+            self._fabric.session_end(run=run_id)
         else:
             what = "the host of the run was killed"
             self._do(c.Fail(actor=ACTOR, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
@@ -219,7 +216,11 @@ class Hosting:
 
     def _over(self, ended: Ended) -> None:
         """It ended by itself."""
-        self._end_session(ended.work.run_id, _how(ended))
+        self._end_session(ended.work)
+
+    def _end_session(self, work: Work) -> None:
+        for applied in self._fabric.session_end(run=work.run_id):
+            self._tell("session_end", work.task_id, f"{applied.outcome}: {applied.from_status} → {applied.to_status}")
 
     def _timed_out(self, ended: Ended) -> None:
         work = ended.work
@@ -231,12 +232,15 @@ class Hosting:
     def _shut_down(self, ended: Ended) -> None:
         """Not the agent's fault: what it reported counts, else the task goes back as it was."""
         work = ended.work
-        with self._fabric.store.unit(Scope(read=frozenset({work.task_id}))) as unit:
-            result = unit.result(work.task_id)
-        if result is not None and result.run_id == work.run_id:
-            self._end_session(work.run_id)
+        if self._has_reported(work.task_id, work.run_id):
+            self._end_session(work)
         else:
             self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
+
+    def _has_reported(self, task_id: str, run_id: str) -> bool:
+        with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
+            result = unit.result(task_id)
+        return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
 
     def _fenced(self, ended: Ended) -> None:
         """The run had been ended already."""
@@ -249,12 +253,9 @@ class Hosting:
         self._fabric._execute(command)  # noqa: SLF001 - the same room
 
     def _deliver(self, work: Work, text: str) -> None:
-        self._tell("message", work.task_id, text)
-
-    def _end_session(self, run_id: str, how: str = "") -> None:
-        task_id = task_of_run(run_id)
-        assert task_id is not None
-        self._do(c.Fail(actor=ACTOR, task_id=task_id, run=run_id, code="no_completion_report", message=how))
+        for sent in self._fabric.send(text, run=work.run_id):
+            reason = f", {sent.reason}" if sent.reason else ""
+            self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
 
     def _attempt(self, work: Work, step: Callable[[], Any]) -> None:
         """What comes too late is told, and no more."""

@@ -122,7 +122,7 @@ class Reading:
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}
-        if result is not None:
+        if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
 

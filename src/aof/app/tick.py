@@ -7,13 +7,12 @@ what has changed in between is left alone. Must not know how a worker is started
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from aof.app.results import Recovered, Result
-from aof.core.errors import AofError, UnreadableTask
+from aof.core.errors import AofError
 from aof.core.scheduling.charted import crew_of
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
@@ -109,8 +108,8 @@ class Tick:
         snapshot = self._running()
         for action in plan(snapshot, crew_of(self._fabric.org), self._policy, self._clock.now()).actions:
             if action.action == "stale_heartbeat":
-                with suppress(UnreadableTask):  # until somebody has corrected its file
-                    found += _moves(action.task_id, self._execute(c.Expire(actor=ACTOR, task_id=action.task_id)))
+                task = next(task for task in snapshot.running if task.id == action.task_id)
+                found += _moves(task.id, self._expired(task))
         return tuple(found)
 
     def planned(self, snapshot: Snapshot) -> Plan:
@@ -177,7 +176,13 @@ class Tick:
         return self._did(c.Alert(actor=ACTOR, task_id=task.id, status=task.status, reason=action.reason))
 
     def _expire(self, _action: Action, task: Task) -> str | None:
-        return self._did(c.Expire(actor=ACTOR, task_id=task.id))
+        done = self._expired(task)
+        if done is None:
+            return "what its run has reported, or its file, cannot be read"
+        return None if done.events else "it has changed in the meantime"
+
+    def _expired(self, task: Task) -> Done | None:
+        return self._fabric._recovered(task, c.Expire(actor=ACTOR, task_id=task.id))  # noqa: SLF001 - the same room
 
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id in self._host.hosted:
@@ -239,8 +244,9 @@ def _told(planned: Plan, actions: tuple[Action, ...], left: tuple[LeftAlone, ...
     )
 
 
-def _moves(task_id: str, done: Done) -> list[Recovered]:
-    moves = [event for event in done.events if event.type == "task.transitioned" and event.task_id == task_id]
-    if not moves or done.task is None:
+def _moves(task_id: str, done: Done | None) -> list[Recovered]:
+    events = done.events if done is not None else ()
+    moves = [event for event in events if event.type == "task.transitioned" and event.task_id == task_id]
+    if not moves or done is None or done.task is None:
         return []
     return [Recovered(task_id=task_id, status=done.task.status, reason=moves[-1].payload.get("reason", ""))]

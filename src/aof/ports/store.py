@@ -16,6 +16,7 @@ from aof.core.tasks.task import Task
 if TYPE_CHECKING:
     from aof.core.errors import AofError
     from aof.core.events import Draft, Event
+    from aof.core.handoffs.handoff import Handoff
     from aof.core.runs.run import Heartbeat, Result, Run
     from aof.core.tasks.commands import TakeIn
 
@@ -107,12 +108,20 @@ class Unit(Protocol):
         """The task's current or last run."""
         ...
 
-    def result(self, task_id: str) -> Result | None:
-        """What that run has reported."""
+    def result(self, task_id: str) -> Result | AofError | None:
+        """What that run has reported, or why that cannot be told."""
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life."""
+        ...
+
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task, oldest first."""
+        ...
+
+    def lacks(self, task_id: str, ref: str) -> bool:
+        """Whether a file that should be among the task's own is not there."""
         ...
 
     def children(self, task_id: str) -> tuple[str, ...]:
@@ -185,6 +194,10 @@ class Store(Protocol):
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run of the task, oldest first."""
+        ...
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
         ...
 
     def path_of(self, task: Task) -> str:

@@ -38,12 +38,7 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
 def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
     """Without a run, only a name stands for the holder; it must be the right one and mean one run only."""
     if acting != lease.agent:
-        return NotLeaseHolder(
-            f"{task.id} is held by {lease.agent}, not by {acting}",
-            f"only {lease.agent} may write to it until {lease.expires_at}",
-            Call("show", {"task_id": task.id}),
-            holder=lease.agent,
-        )
+        return not_holder(task, lease, acting)
     if acting in task.retry.agents:
         return RunRequired(
             f"{lease.agent} has had an earlier run of {task.id} and must name the run it acts for",
@@ -51,6 +46,16 @@ def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
             Call("heartbeat", {"task_id": task.id, "run": lease.run_id}),
         )
     return None
+
+
+def not_holder(task: Task, lease: Lease, acting: str) -> NotLeaseHolder:
+    """The refusal for somebody else than the holder."""
+    return NotLeaseHolder(
+        f"{task.id} is held by {lease.agent}, not by {acting}",
+        f"only {lease.agent} may write to it until {lease.expires_at}",
+        Call("show", {"task_id": task.id}),
+        holder=lease.agent,
+    )
 
 
 def stale(task: Task, run: str) -> StaleLease:

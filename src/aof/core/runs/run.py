@@ -38,16 +38,19 @@ class Run(_Document, frozen=True, kw_only=True):
 
 
 class Result(_Document, frozen=True, kw_only=True):
-    """`run_result.json`: what the run reported. It belongs to its run and to no other."""
+    """`run_result.json`: what the run reported. It belongs to its run and to no other.
+
+    A list that was reported is written also when it is empty.
+    """
 
     run_id: str
     completed_at: str
     outcome: Outcome
     summary_ref: str | None = None
     handoff_ref: str | None = None
-    deliverables: tuple[str, ...] = ()
+    deliverables: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     tests: dict[str, int] | None = None
-    blockers: tuple[str, ...] = ()
+    blockers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     notes: str | None = None
     acceptance: tuple[Any, ...] = ()
 

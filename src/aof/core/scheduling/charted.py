@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aof.core.org.chart import OrgChart
+from aof.core.org.routing import route
+from aof.core.org.work import work_of
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.tasks.task import Task
 
@@ -26,10 +28,8 @@ def crew_of(chart: OrgChart) -> Crew:
     }
     limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
 
-    def route(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-        if task.routing.agent is not None:
-            return (task.routing.agent,)
-        holders = chart.holders.get(task.routing.role or "", ())
-        return tuple(sorted(holders, key=lambda one: load.get(one, 0))) or Nobody("any agent may claim it")
+    def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        found = route(chart, work_of(task.routing, task.profile), load)
+        return (found.agent,) if found.agent is not None else Nobody(found.reason)
 
-    return Crew(seats=seats, team_limits=limits, route=route)
+    return Crew(seats=seats, team_limits=limits, route=routed)

@@ -26,6 +26,8 @@ from aof.core.tasks import commands as c
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
+    if isinstance(command, c.OwnRule):
+        return command.decide(records, now)
     return _unheard(records, command) or _forbidden(records, command) or _DECIDERS[type(command)](records, command, now)
 
 
