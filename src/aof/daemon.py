@@ -82,6 +82,7 @@ class Service:
         waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
         try:
             self._observe()
+            self._scan()
             self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
             self._serve()
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,6 +145,140 @@ def test_two_copies_of_a_directory_recover_in_the_same_way(room: Room, fabric: F
         copy.fabric.close()
     assert told[0] == told[1]
     assert len(told[0][0].actions) == 6
+
+
+def reported(room: Room, outcome: str, *blockers: str, task_id: str | None = None, **given: Any) -> str:
+    """A running task whose run has reported and then fallen silent."""
+    task_id = task_id or room.task(**given)
+    run = room.fabric.claim(task_id, agent="ada").run_id
+    message = {
+        "protocol": "aof",
+        "version": 1,
+        "type": "completion.report",
+        "taskId": task_id,
+        "fromAgent": "ada",
+        "toAgent": "dispatcher",
+        "sentAt": "2026-03-02T09:00:00.000Z",
+        "payload": {"outcome": outcome, "summaryRef": "outputs/s.md", "deliverables": [], "blockers": list(blockers)},
+    }
+    assert room.fabric.send(message, run=run)[0].outcome == "accepted"
+    assert room.fabric.get(task_id).status == "in-progress"
+    return task_id
+
+
+def reasons(room: Room, task_id: str) -> list[tuple[str, str]]:
+    """Where a task went after its claim, and why."""
+    moves = [event.payload for event in room.events(task_id, "task.transitioned")]
+    return [(payload["to"], payload["reason"]) for payload in moves if payload["reason"] != "claimed"]
+
+
+@requirement("aof1.resume.result-done", "aof1.resume.result-blocked", "aof1.example.8-resume-with-result")
+def test_a_lost_run_is_recovered_by_what_it_has_reported(room: Room, fabric: Fabric, clock: FakeClock) -> None:
+    done, released = reported(room, "done"), reported(room, "done", review=False)
+    partial, blocked = reported(room, "partial"), reported(room, "blocked", "no key")
+    (work := room.root / "tasks/in-progress" / partial / "work").mkdir(parents=True)
+    (work / "half.txt").write_text("half")
+    clock.sleep(5 * MINUTE)
+    assert {kind for kind, _ in actions(fabric)} == {"stale_heartbeat"}
+    assert reasons(room, done) == [("review", "stale_heartbeat_done")]
+    assert reasons(room, released) == [("review", "stale_heartbeat_done"), ("done", "stale_heartbeat_done")]
+    assert reasons(room, partial) == [("review", "stale_heartbeat_partial")]
+    assert (room.root / "tasks/review" / partial / "work/half.txt").read_text() == "half"
+    assert reasons(room, blocked) == [("blocked", "stale_heartbeat_blocked")]
+    held = fabric.get(blocked).blocked
+    assert held is not None
+    assert held.reason == "no key"
+    assert room.run_file(blocked, "run_result")["blockers"] == ["no key"]
+    assert room.file(blocked).parent.name == "blocked"
+
+
+@requirement("aof1.resume.result-review-outcomes")
+@pytest.mark.parametrize("outcome", ["partial", "needs_review"])
+def test_unfinished_work_goes_to_review_with_its_files(
+    room: Room, fabric: Fabric, clock: FakeClock, outcome: str
+) -> None:
+    task_id = reported(room, outcome)
+    (outputs := room.root / "tasks/in-progress" / task_id / "outputs").mkdir(parents=True)
+    (outputs / "draft.md").write_text("so far")
+    clock.sleep(5 * MINUTE)
+    actions(fabric)
+    assert reasons(room, task_id) == [("review", f"stale_heartbeat_{outcome}")]
+    assert (room.root / "tasks/review" / task_id / "outputs/draft.md").read_text() == "so far"
+
+
+@requirement("aof1.resume.invalid-run-result")
+@pytest.mark.parametrize("text", ["{", '{"outcome": "maybe"}'])
+def test_a_result_that_cannot_be_read_moves_nothing(room: Room, fabric: Fabric, clock: FakeClock, text: str) -> None:
+    odd, other = reported(room, "done"), reported(room, "done")
+    (room.root / "runs" / odd / "run_result.json").write_text(text)
+    clock.sleep(5 * MINUTE)
+    ticked = fabric.tick()
+    assert [(one.action, one.task_id) for one in ticked.actions] == [("stale_heartbeat", other)]
+    assert [one.task_id for one in ticked.left if "cannot be read" in one.reason] == [odd]
+    assert fabric.get(odd).status == "in-progress"
+    assert reasons(room, odd) == []
+    assert [event.task_id for event in room.events(kind="protocol.message.rejected")] == [odd]
+    assert fabric.get(other).status == "review"
+
+
+@requirement("aof1.resume.result-belongs-to-run")
+def test_a_result_counts_for_its_own_run_only(room: Room, fabric: Fabric, clock: FakeClock) -> None:
+    task_id = reported(room, "partial")
+    clock.sleep(5 * MINUTE)
+    actions(fabric)
+    fabric.reject(task_id, blockers=["finish it"])
+    fabric.claim(task_id, agent="bert")
+    clock.sleep(5 * MINUTE)
+    actions(fabric)
+    assert reasons(room, task_id)[-1] == ("ready", "stale_heartbeat_reclaim")
+    kept = room.root / "runs" / task_id / "attempts/1/run_result.json"
+    assert '"partial"' in kept.read_text()
+
+
+@requirement("aof1.resume.already-transitioned")
+def test_what_was_recovered_or_ended_already_is_left_alone(tmp_path: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    room = Room(tmp_path / "mine", clock)
+    ended = reported(room, "done")
+    room.fabric.session_end()
+    clock.sleep(10 * MINUTE)
+    assert room.idle(actions, room.fabric) == []
+    assert len(reasons(room, ended)) == 1
+    room.fabric.close()
+    shared = SharedClock()
+    FilesystemStore.create(str(tmp_path / "ours"))
+
+    def opened() -> Fabric:
+        return Fabric(FilesystemStore(str(tmp_path / "ours"), shared, durable=False), shared, Policy(), "pm")
+
+    with opened() as fabric:
+        ids = [fabric.claim(fabric.create(f"Number {n}").task_id, agent="ada", ttl=60).task_id for n in range(10)]
+    shared.put_forward(61)
+    together(2, lambda _number: _ticked(opened()))
+    with opened() as fabric:
+        for task_id in ids:
+            moves = [event for event in fabric.events(task_id=task_id) if event.type == "task.transitioned"]
+            assert [event.payload["to"] for event in moves] == ["in-progress", "ready"]
+
+
+def _ticked(fabric: Fabric) -> int:
+    with fabric:
+        return len(fabric.tick().actions)
+
+
+@requirement("task.anti-pattern.todo-is-no-authority")
+def test_a_ticked_list_is_no_report(room: Room, fabric: Fabric, aof: Aof) -> None:
+    task_id = room.task("in-progress")
+    run = room.run_file(task_id)["runId"]
+    fabric.progress(
+        task_id, run=run, percent=100, text="everything is ticked", facts={"items": {"done": 5, "total": 5}}
+    )
+    applied = aof("session-end", "--run", run).data["applied"]
+    assert [(one["taskId"], one["outcome"], one["to"]) for one in applied] == [
+        (task_id, "no_completion_report", "ready")
+    ]
+    (failed,) = room.events(task_id, "task.attempt.failed")
+    assert failed.payload["error"]["code"] == "no_completion_report"
 
 
 def test_two_schedulers_at_once_recover_each_run_once(tmp_path: Path) -> None:

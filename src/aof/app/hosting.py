@@ -45,6 +45,7 @@ class _Hosted(msgspec.Struct):
     beat_at: float
     ends_at: float | None
     over: bool = False
+    stopping: bool = False
 
 
 class Hosting:
@@ -127,9 +128,15 @@ class Hosting:
 
     def stop(self, task: Task, why: str) -> str | None:
         """End the worker of a hosted run."""
-        if task.lease is not None:
-            self.runner.stop(task.lease.run_id, why)
+        run = self._runs.get(task.lease.run_id) if task.lease is not None else None
+        if run is None or run.stopping:
+            return f"its worker is being ended ({why})"
+        self._stop(run, why)
         return None
+
+    def _stop(self, run: _Hosted, why: str) -> None:
+        run.stopping = True
+        self.runner.stop(run.work.run_id, why)
 
     def stop_all(self, why: str, *, hard: bool = False) -> None:
         """End every worker."""
@@ -164,16 +171,16 @@ class Hosting:
             elif ended is not None and ended.status == "completed":
                 run.ends_at = self._clock.monotonic() + _LINGER
             else:
-                self.runner.stop(run_id, "fenced")
+                self._stop(run, "fenced")
 
     def poll(self) -> float | None:
         """Renew what is due, end what has had its time; tells in how many seconds to look again."""
         now = self._clock.monotonic()
         waits: list[float] = []
-        for run_id, run in list(self._runs.items()):
+        for run in list(self._runs.values()):
             if run.ends_at is not None and run.ends_at <= now:
                 run.ends_at = None
-                self.runner.stop(run_id, "finished" if run.over else "timeout")
+                self._stop(run, "finished" if run.over else "timeout")
             if not run.over and run.beat_at <= now:
                 run.beat_at = now + run.every
                 self._beat(run)
@@ -224,7 +231,10 @@ class Hosting:
 
     def _timed_out(self, ended: Ended) -> None:
         work = ended.work
-        self._failed(work, "max_execution_time", _how(ended), "timed_out")
+        if self._has_reported(work.task_id, work.run_id):
+            self._end_session(work)
+        else:
+            self._failed(work, "max_execution_time", _how(ended), "timed_out")
 
     def _cancelled(self, ended: Ended) -> None:
         self._fabric.settle(ended.work.task_id, actor=ACTOR)
