@@ -47,7 +47,7 @@ def update(text: str) -> None:
     say("status.update", {"taskId": task, "agentId": agent, "progress": text})
 
 
-def do(word: str) -> None:
+def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
     """One thing."""
     name, _, rest = word.partition("=")
     match name:

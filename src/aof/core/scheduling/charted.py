@@ -8,7 +8,7 @@ from aof.core.org.chart import OrgChart
 from aof.core.org.routing import route
 from aof.core.org.work import work_of
 from aof.core.scheduling.crew import Crew, Nobody, Seat
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Routing, Task
 
 
 def crew_of(chart: OrgChart) -> Crew:
@@ -28,8 +28,21 @@ def crew_of(chart: OrgChart) -> Crew:
     }
     limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
 
+    known: dict[Routing, tuple[str, ...] | Nobody] = {}
+    busy = -1
+
     def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-        found = route(chart, work_of(task.routing, task.profile), load)
-        return (found.agent,) if found.agent is not None else Nobody(found.reason)
+        """Tasks that ask for the same go to the same, until one more is given out."""
+        nonlocal busy
+        if (total := sum(load.values())) != busy:
+            busy = total
+            known.clear()
+        answer = known.get(task.routing) if not task.profile else None
+        if answer is None:
+            found = route(chart, work_of(task.routing, task.profile), load)
+            answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
+            if not task.profile:
+                known[task.routing] = answer
+        return answer
 
     return Crew(seats=seats, team_limits=limits, route=routed)
