@@ -427,18 +427,7 @@ class Fabric(Scheduling):
     def _claimed(self, done: Done) -> Held:
         from aof.app.held import Held
 
-        task = _there(done)
-        assert task.lease is not None
-        return Held.by(
-            self,
-            task.lease.ttl_ms,
-            task_id=task.id,
-            run_id=task.lease.run_id,
-            epoch=task.lease.epoch,
-            attempt=task.retry.attempts,
-            expires_at=task.lease.expires_at,
-            file_path=self.store.path_of(task),
-        )
+        return Held.of(self, _there(done))
 
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)

@@ -13,14 +13,16 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from aof.app.results import Claimed, Moved, Reported, Sent
-from aof.core.errors import AofError, Conflict, NotFound, StaleLease
+from aof.core.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
+from aof.core.ids import task_of_run
 from aof.core.limits import NOTES
 
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
+    from aof.app.scheduling import Scheduling
     from aof.core.tasks.task import Task
 
 _BEATS_A_LEASE = 3
@@ -41,10 +43,19 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod
-    def by(cls, fabric: Fabric, ttl_ms: int, **fields: Any) -> Self:
-        """A run of this fabric."""
-        held = cls(**fields)
-        held.__dict__["care"] = _Care(fabric, ttl_ms / 1000 / _BEATS_A_LEASE)
+    def of(cls, fabric: Scheduling, task: Task) -> Self:
+        """The run that holds the task now."""
+        lease = task.lease
+        assert lease is not None
+        held = cls(
+            task_id=task.id,
+            run_id=lease.run_id,
+            epoch=lease.epoch,
+            attempt=task.retry.attempts,
+            expires_at=lease.expires_at,
+            file_path=fabric.store.path_of(task),
+        )
+        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / _BEATS_A_LEASE)
         return held
 
     @property
@@ -133,3 +144,18 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
     @property
     def _fabric(self) -> Fabric:
         return self._care.fabric
+
+
+def own_run(fabric: Scheduling, run_id: str | None) -> Held:
+    """The run that somebody else claimed for this process."""
+    task_id = task_of_run(run_id or "")
+    if run_id is None or task_id is None:
+        raise InvalidInput(
+            "this process was not started for a run", "claim a task instead", Call("claim", {"agent": "…"})
+        )
+    task = fabric.get(task_id)
+    if task.lease is None or task.lease.run_id != run_id:
+        raise StaleLease(
+            f"run {run_id} no longer holds {task_id}", "stop this work", Call("show", {"task_id": task_id})
+        )
+    return Held.of(fabric, task)

@@ -8,6 +8,7 @@ from aof.app.messaging import Messaging
 from aof.app.organising import Organising
 
 if TYPE_CHECKING:
+    from aof.app.held import Held
     from aof.app.results import Recovered
     from aof.app.tick import Ticked
 
@@ -20,6 +21,12 @@ class Scheduling(Messaging, Organising):
         from aof.app.tick import Tick
 
         return Tick(self).ticked(dry_run=dry_run)
+
+    def own_run(self) -> Held:
+        """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
+        from aof.app.held import own_run
+
+        return own_run(self, self._run)
 
     def recover(self) -> tuple[Recovered, ...]:
         """Recover every run whose lease has ended: by its reported result, else by requeueing."""
