@@ -27,6 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("messages", ("send", "session-end", "handoff")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 
