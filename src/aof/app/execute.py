@@ -141,6 +141,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    if not wanted.handoffs and not wanted.files:
+        return
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))

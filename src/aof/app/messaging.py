@@ -14,6 +14,7 @@ from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResul
 from aof.core.events import Draft, Event
 from aof.core.ids import task_of_run
 from aof.core.tasks.task import Task
+from aof.ports.store import Scope
 
 if TYPE_CHECKING:
     from aof.app.execute import Done
@@ -106,9 +107,14 @@ class Messaging(Questions):
 
     def handoff(self, handoff_id: str) -> Handoff:
         """One handoff."""
-        for handoff in self.store.handoffs():
-            if handoff.id == handoff_id:
-                return handoff
+        from aof.core.handoffs.handoff import task_of_handoff
+
+        task_id = task_of_handoff(handoff_id)
+        if task_id is not None:
+            with self.store.unit(Scope(read=frozenset({task_id}))) as unit:
+                found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
+            if found:
+                return found[0]
         raise HandoffNotFound(
             f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoff", {"action": "list"})
         )

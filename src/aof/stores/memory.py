@@ -13,7 +13,7 @@ import msgspec
 
 from aof.core.errors import LockTimeout, TaskNotFound
 from aof.core.events import Event
-from aof.core.handoffs.handoff import Handoff
+from aof.core.handoffs.handoff import Handoff, age
 from aof.core.ids import matches, split_task_id, task_id
 from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
@@ -89,7 +89,7 @@ class MemoryStore:
         """Every handoff, oldest first."""
         with self._kept.lock:
             found = [copied(one) for folded in self._kept.folded.values() for one in folded.handoffs.values()]
-        return tuple(sorted(found, key=lambda handoff: (handoff.created_at, handoff.id)))
+        return tuple(sorted(found, key=age))
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

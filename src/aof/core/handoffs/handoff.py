@@ -53,6 +53,16 @@ def handoff_id(task_id: str, rev: int) -> str:
     return f"HO-{task_id[5:]}-{rev}"
 
 
+def age(handoff: Handoff) -> tuple[str, str, int]:
+    """Sorts handoffs by when they began."""
+    return handoff.created_at, handoff.task_id, int(handoff.id.rpartition("-")[2])
+
+
+def task_of_handoff(text: str) -> str | None:
+    """The task that a handoff is of, or None when the text is no handoff's ID."""
+    return f"TASK-{text[3:].rpartition('-')[0]}" if is_handoff_id(text) else None
+
+
 def is_handoff_id(text: str) -> bool:
     """Whether the text is a whole handoff ID; it becomes a file name."""
     return _ID.match(text) is not None

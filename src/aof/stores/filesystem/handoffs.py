@@ -14,7 +14,7 @@ import msgspec
 from aof.core.events import Event
 from aof.core.handoffs.artifacts import attached
 from aof.core.handoffs.evolve import evolve_handoff
-from aof.core.handoffs.handoff import Handoff, is_handoff_id
+from aof.core.handoffs.handoff import Handoff, age, is_handoff_id
 from aof.core.tasks.task import Task
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.files import digest, read
@@ -72,7 +72,7 @@ class Handoffs:
         except FileNotFoundError:
             return ()
         found = (self._read(name) for name in names)
-        return tuple(sorted(filter(None, found), key=lambda handoff: (handoff.created_at, handoff.id)))
+        return tuple(sorted(filter(None, found), key=age))
 
     def _read(self, name: str) -> Handoff | None:
         if not is_handoff_id(name):

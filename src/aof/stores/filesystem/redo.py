@@ -70,6 +70,12 @@ class Redo:
             if more or not folded.runs or not known.issuperset(kept):
                 self.set_aside(folder, f"{task_id}.runs")
 
+    def unknown_handoffs(self, last: int) -> None:
+        """Put records aside that were written after the log's last event; the log's own versions are redone."""
+        for handoff in self._handed().all():
+            if handoff.rev > last:
+                self.set_aside(self._paths.handoff(handoff.id), f"{handoff.id}.json")
+
     def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None) -> None:
         task = _task(folded)
         data, target = markdown.render(task), folder_of(task)
