@@ -26,6 +26,7 @@ from aof.core.errors import (
     AlreadyClaimed,
     AtCapacity,
     Call,
+    IdTaken,
     InvalidInput,
     NothingReady,
     Refused,
@@ -123,34 +124,37 @@ class Fabric(Scheduling):
     ) -> Created:
         """Create a task. With a key, the same call again answers with the same task."""
         extra = {} if review else {"reviewRequired": False}
-        command = self._command(
-            c.Create,
-            {
-                "actor": actor or self._actor,
-                "title": title,
-                "body": brief,
-                "assignee": agent,
-                "role": role,
-                "team": team,
-                "priority": priority,
-                "tags": tuple(tags),
-                "workflow": workflow,
-                "owner": owner,
-                "depends_on": tuple(self.resolve(part) for part in depends_on),
-                "resource": resource,
-                "parent_id": self.resolve(parent_id) if parent_id else None,
-                "visibility": visibility,
-                "metadata": (metadata or {}) | extra,
-                "acceptance": tuple(acceptance),
-                "constraints": constraints or {},
-                "profile": profile or {},
-                "max_attempts": max_attempts,
-                "status": "backlog" if backlog else "ready",
-                "key": key,
-                "task_id": self.store.reserve_id(self._clock.now()),
-            },
-        )
-        task = _there(self._execute(command))
+        given = {
+            "actor": actor or self._actor,
+            "title": title,
+            "body": brief,
+            "assignee": agent,
+            "role": role,
+            "team": team,
+            "priority": priority,
+            "tags": tuple(tags),
+            "workflow": workflow,
+            "owner": owner,
+            "depends_on": tuple(self.resolve(part) for part in depends_on),
+            "resource": resource,
+            "parent_id": self.resolve(parent_id) if parent_id else None,
+            "visibility": visibility,
+            "metadata": (metadata or {}) | extra,
+            "acceptance": tuple(acceptance),
+            "constraints": constraints or {},
+            "profile": profile or {},
+            "max_attempts": max_attempts,
+            "status": "backlog" if backlog else "ready",
+            "key": key,
+        }
+        while True:
+            task_id = self.store.reserve_id(self._clock.now())
+            try:
+                task = _there(self._execute(self._command(c.Create, given | {"task_id": task_id})))
+                break
+            except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
+                if error.details.get("task_id") != task_id:
+                    raise
         path, warning = self.store.path_of(task), self._no_route(task)
         return Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 

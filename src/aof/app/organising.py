@@ -80,7 +80,9 @@ class Organising(Questions):
             task = self.get(task_id)
             asked = work.work_of(task.routing, task.profile)
         else:
-            profile = {"requiredCapabilities": list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
+            if problem := work.bad_capabilities("capabilities", capabilities):
+                raise problem
+            profile = {work.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
             asked = work.work_of(Routing(agent=agent, role=role, team=team, tags=tuple(tags)), profile)
         return routing.route(self.org, asked, self.org_load())
 

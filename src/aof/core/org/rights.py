@@ -115,9 +115,10 @@ def did(task: Task, agent: str) -> bool:
 
 
 def owns(task: Task, agent: str) -> bool:
-    """Whether the task is the agent's: it holds, made or owns it, or is the one that should do it."""
+    """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
     meant = task.routing.agent if task.lease is None else task.lease.agent
-    return agent in (meant, task.created_by, task.owner)
+    stuck = task.status == "blocked" and agent in task.retry.agents
+    return stuck or agent in (meant, task.created_by, task.owner)
 
 
 def _reach(records: Records, chart: OrgChart, kind: Kind, right: Right) -> Reach:
