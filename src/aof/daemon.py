@@ -36,6 +36,7 @@ _WITHOUT_INOTIFY = 0.25
 _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
 _TROUBLE = 1.0
+_CHECKPOINT_AFTER = 1_000  # events
 
 
 class Service:
@@ -73,6 +74,7 @@ class Service:
         self._touched_at = 0.0
         self._watch: Inotify | None = None
         self._seen: object = None
+        self._synced = self._store.head()
 
     def run(self) -> int:
         """Serve until a signal comes, or with `once` until nothing is left to do."""
@@ -198,9 +200,17 @@ class Service:
         for refused in synced.refused:
             self._tell("refused", refused.path, refused.reason)
         self._hosting.look_for_orphans()
+        self._checkpoint()
         now = self._clock.monotonic()
         self._scan_at = now + max(_LOOK_ANYWAY * 5, (now - began) * _SHARE)
         self._due = now
+
+    def _checkpoint(self) -> None:
+        """Bound what a power cut would cost, where something was written since the last time."""
+        head = self._store.head()
+        if head - self._synced >= _CHECKPOINT_AFTER:
+            self._store.checkpoint()
+            self._synced = head
 
     def _finished(self) -> bool:
         """Nothing runs here, nothing was to be done, and no retry of ours waits for its time."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -81,6 +82,9 @@ def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
                 pipe.read()
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "maybe":
+            if random.randrange(100) < int(rest):
+                os.kill(os.getpid(), signal.SIGKILL)
         case "exit":
             sys.exit(int(rest))
 
