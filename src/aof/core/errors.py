@@ -1,14 +1,16 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
+    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
-    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval
-    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart
+    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
+    │                              NestedDelegation
+    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
+    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
-    │                              UnsupportedVersion
+    │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -53,6 +55,18 @@ class TaskNotFound(NotFound):
     """No task has that ID."""
 
     code = "task_not_found"
+
+
+class ParentNotFound(NotFound):
+    """No task has the ID that a delegation names as its parent."""
+
+    code = "parent_not_found"
+
+
+class HandoffNotFound(NotFound):
+    """No handoff has that ID."""
+
+    code = "handoff_not_found"
 
 
 class NothingReady(NotFound):
@@ -181,6 +195,12 @@ class SelfApproval(Refused):
     code = "self_approval"
 
 
+class NestedDelegation(Refused):
+    """A task that was delegated cannot be delegated on."""
+
+    code = "nested_delegation"
+
+
 class Invalid(AofError):
     """The call itself is wrong."""
 
@@ -217,6 +237,30 @@ class UnusableOrgChart(Invalid):
     code = "unusable_org_chart"
 
 
+class UnreadableResult(Invalid):
+    """The file with a run's result cannot be understood; it was left as it is."""
+
+    code = "invalid_run_result"
+
+
+class InvalidJson(Invalid):
+    """A message says that it is one of ours, and what follows is no JSON."""
+
+    code = "invalid_json"
+
+
+class InvalidEnvelope(Invalid):
+    """A message does not have the form that its type asks for."""
+
+    code = "invalid_envelope"
+
+
+class TaskIdMismatch(Invalid):
+    """A message names one task outside and another one inside."""
+
+    code = "taskId_mismatch"
+
+
 class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
@@ -239,6 +283,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"
 
 
 class UnsupportedFilesystem(Unavailable):
