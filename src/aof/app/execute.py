@@ -100,11 +100,15 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
 
 def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
+    own = frozenset({command.task_id})
+    only_own = Needs(write=own)
     records = Records(policy=policy)
+    if own <= scope.write:  # every command needs its own task, and most need nothing else
+        records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
     while True:
         wanted = needs(command, records)
-        if wanted == loaded:
+        if wanted == loaded or (wanted == only_own and command.task_id in records.tasks):
             return records
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
         if not scope.covers(asked):

@@ -22,7 +22,7 @@ from aof.app.results import (
     Updated,
 )
 from aof.core import limits
-from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
+from aof.core.errors import AlreadyClaimed, Call, IdTaken, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
@@ -111,34 +111,37 @@ class Fabric(Messaging):
     ) -> Created:
         """Create a task. With a key, the same call again answers with the same task."""
         extra = {} if review else {"reviewRequired": False}
-        command = self._command(
-            c.Create,
-            {
-                "actor": actor or self._actor,
-                "title": title,
-                "body": brief,
-                "assignee": agent,
-                "role": role,
-                "team": team,
-                "priority": priority,
-                "tags": tuple(tags),
-                "workflow": workflow,
-                "owner": owner,
-                "depends_on": tuple(self.resolve(part) for part in depends_on),
-                "resource": resource,
-                "parent_id": self.resolve(parent_id) if parent_id else None,
-                "visibility": visibility,
-                "metadata": (metadata or {}) | extra,
-                "acceptance": tuple(acceptance),
-                "constraints": constraints or {},
-                "profile": profile or {},
-                "max_attempts": max_attempts,
-                "status": "backlog" if backlog else "ready",
-                "key": key,
-                "task_id": self.store.reserve_id(self._clock.now()),
-            },
-        )
-        task = _there(self._execute(command))
+        given = {
+            "actor": actor or self._actor,
+            "title": title,
+            "body": brief,
+            "assignee": agent,
+            "role": role,
+            "team": team,
+            "priority": priority,
+            "tags": tuple(tags),
+            "workflow": workflow,
+            "owner": owner,
+            "depends_on": tuple(self.resolve(part) for part in depends_on),
+            "resource": resource,
+            "parent_id": self.resolve(parent_id) if parent_id else None,
+            "visibility": visibility,
+            "metadata": (metadata or {}) | extra,
+            "acceptance": tuple(acceptance),
+            "constraints": constraints or {},
+            "profile": profile or {},
+            "max_attempts": max_attempts,
+            "status": "backlog" if backlog else "ready",
+            "key": key,
+        }
+        while True:
+            task_id = self.store.reserve_id(self._clock.now())
+            try:
+                task = _there(self._execute(self._command(c.Create, given | {"task_id": task_id})))
+                break
+            except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
+                if error.details.get("task_id") != task_id:
+                    raise
         return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
 
     def claim(
@@ -437,7 +440,7 @@ class Fabric(Messaging):
         return Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self.resolve(task_id)
+        full = self._reading.resolve(task_id)
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run

@@ -2,7 +2,8 @@
 
     AofError
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory
-    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
+    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
+    │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NestedDelegation
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask,
@@ -113,6 +114,12 @@ class KeyConflict(Conflict):
     """The idempotency key belongs to a task with other content."""
 
     code = "key_conflict"
+
+
+class IdTaken(Conflict):
+    """A task has this ID already."""
+
+    code = "id_taken"
 
 
 class Refused(AofError):

@@ -21,6 +21,7 @@ from aof.stores.filesystem.paths import Paths
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
 _BUFFER = 65_536
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
 
 
@@ -49,19 +50,36 @@ def seen(path: str) -> Seen | None:
 def read(path: str) -> bytes | None:
     """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not hang us
+        fd = os.open(path, _READ)
     except FileNotFoundError:
         return None
     try:
-        data = os.read(fd, _BUFFER)
-        if len(data) < _BUFFER:
-            return data
-        parts = [data]
-        while chunk := os.read(fd, 1 << 20):
-            parts.append(chunk)
-        return b"".join(parts)
+        return _rest(fd)
     finally:
         os.close(fd)
+
+
+def read_seen(path: str) -> tuple[bytes, Seen] | None:
+    """The same, and the file as it was before the first byte was read."""
+    try:
+        fd = os.open(path, _READ)
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(fd)
+        return _rest(fd), Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+    finally:
+        os.close(fd)
+
+
+def _rest(fd: int) -> bytes:
+    data = os.read(fd, _BUFFER)
+    if len(data) < _BUFFER:
+        return data
+    parts = [data]
+    while chunk := os.read(fd, 1 << 20):
+        parts.append(chunk)
+    return b"".join(parts)
 
 
 def document(record: Run | Result | Heartbeat) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
+from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.events import Event
 from aof.core.ids import is_task_id
 from aof.core.runs.run import Run
@@ -23,7 +23,7 @@ from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.files import TaskFiles, digest, read, seen
+from aof.stores.filesystem.files import TaskFiles, digest, read, read_seen, seen
 from aof.stores.filesystem.heads import Heads
 from aof.stores.filesystem.index import Index
 from aof.stores.filesystem.intents import Intents
@@ -233,8 +233,7 @@ class FilesystemStore:
                 return held
             self.locks.release(held)
             for name in shared:
-                lock = self.locks.acquire(name)
-                assert lock is not None
+                lock = self.locks.take(name)
                 try:
                     self._finish(lock)
                 finally:
@@ -266,12 +265,13 @@ class FilesystemStore:
         if head is None and not present and self.heads.knows_day_of(task_id):
             return units.Loaded(None)
         if head is not None and present == [head.folder]:
-            path = self.paths.task(head.folder, task_id)
-            file = seen(path)
-            with suppress(OSError):
-                data = read(path)
-                if data is not None and head.matches(data):
-                    return units.Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
+            try:
+                found = read_seen(self.paths.task(head.folder, task_id))
+            except OSError:
+                found = None
+            if found is not None and head.matches(found[0]):
+                task = markdown.parse(found[0], archived=head.folder == "archive")
+                return units.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
@@ -447,6 +447,9 @@ class FilesystemStore:
 
     def close(self) -> None:
         """Let go of everything."""
+        if "counter" in self.__dict__:
+            with suppress(OSError, LockTimeout):  # a gap is fine
+                self.counter.give_back()
         self.index.close()
         self.log.close()
         self.heads.close()

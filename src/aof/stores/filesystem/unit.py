@@ -24,7 +24,7 @@ from aof.core.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.filesystem import chain, markdown
-from aof.stores.filesystem.failures import clearly, failed
+from aof.stores.filesystem.failures import failed
 from aof.stores.filesystem.files import Seen, digest, document, seen
 from aof.stores.filesystem.foreign import Examined
 from aof.stores.filesystem.locks import Held, stripe
@@ -43,6 +43,7 @@ class Loaded(msgspec.Struct):
     """A task under lock: its record, the folder of its file, and the file as it was read.
 
     `held` says that the file is a person's for now, who changed it after it was read; it is taken in next time.
+    There is no `file` after the last write of a unit, for nothing comes after it that could overwrite an edit.
     """
 
     task: Task | None
@@ -69,6 +70,7 @@ class _Change(msgspec.Struct):
     begins: bool = False
     prepared: markdown.Prepared | None = None
     data: bytes = b""
+    digest: str = ""
     documents: dict[str, bytes] = {}
     handed: Handed | None = None
 
@@ -84,8 +86,10 @@ class FilesystemUnit:
         self._taking = ""
 
     def __enter__(self) -> Self:
-        with clearly("lock the tasks"):
+        try:
             self._held = self._store.lock(self._scope)
+        except OSError as error:
+            raise failed(error, "lock the tasks") from error
         return self
 
     def __exit__(
@@ -202,19 +206,20 @@ class FilesystemUnit:
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)
-        self._note(changes)
+        stripes = self._stripes(changes)
+        self._note(stripes)
         try:
             sealed = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
-                self._clear(changes)
+                self._clear(stripes)
             raise
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
-            self._clear(changes)
+            self._clear(stripes)
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
@@ -289,7 +294,8 @@ class FilesystemUnit:
         paths = self._store.paths
         change.task = _replace(change.task, rev=seq)
         change.data = change.prepared.fill(seq)
-        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): digest(change.data)}
+        change.digest = digest(change.data)
+        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): change.digest}
         for name, data in change.documents.items():
             files[f"runs/{change.task.id}/{name}"] = digest(data)
         if change.handed is not None:
@@ -298,19 +304,19 @@ class FilesystemUnit:
         return files
 
     def _stripes(self, changes: dict[str, _Change]) -> dict[str, list[str]]:
+        if len(changes) == 1:
+            return {stripe(task_id): [task_id] for task_id in changes}
         stripes: dict[str, list[str]] = {}
         for task_id in changes:
             stripes.setdefault(stripe(task_id), []).append(task_id)
         return stripes
 
-    def _note(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _note(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.note(held, stripes[held.name])
 
-    def _clear(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _clear(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.clear(held)
@@ -334,6 +340,6 @@ class FilesystemUnit:
             store.handed.write(change.handed, task_id, folder)
         if change.task.archived and not (before.task and before.task.archived):
             files.archive_runs(task_id)
-        store.heads.put(task_id, change.task.rev, folder, digest(change.data))
-        file = None if held else seen(store.paths.task(folder, task_id))
+        store.heads.put(task_id, change.task.rev, folder, change.digest)
+        file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)
