@@ -9,7 +9,7 @@ from typing import Any
 from aof.app.fabric import Fabric
 from aof.core.records import Policy
 from aof.ports.clock import Clock
-from aof.stores.filesystem import indexing, rows
+from aof.stores.filesystem import indexing
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.fold import fold
 from tests.support.disks import SteppingDisk
@@ -48,6 +48,5 @@ def from_the_log(fabric: Fabric) -> Dump:
     """What it should hold, worked out from the log alone."""
     tasks = [one.task for one in fold(fabric.store.events()).values() if one.task is not None]
     database = sqlite3.connect(":memory:")
-    database.executescript(rows.TABLES)
-    indexing.insert(database, tasks)
+    indexing.fill(database, tasks)
     return tuple(database.execute(sql).fetchall() for sql in _ALL)

@@ -19,7 +19,7 @@ from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
-_BUFFER = 16_384
+_BUFFER = 8_192
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.core.ids import matches, split_task_id
+from aof.core.ids import NUMBER_DIGITS, matches, split_task_id
 from aof.ports.store import Active, Page, Query
 from aof.stores.filesystem import queries, rows
 from aof.stores.filesystem.cache import Cache
@@ -57,6 +57,11 @@ class Index:
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""
+        last = part.rpartition("-")[2]
+        if last.isdecimal() and len(last) <= NUMBER_DIGITS:
+            ends = [name for (name,) in self._rows(queries.NUMBERED, int(last)) if name.endswith(f"-{part}")]
+            if len(ends) == 1:
+                return tuple(matches(part, ends))
         return tuple(matches(part, self._names(f"instr('-' || {rows.name()}, ?) > 0", f"-{part}")))
 
     def children(self, task_id: str) -> tuple[str, ...]:
@@ -101,7 +106,7 @@ class Index:
     def _names(self, condition: str, value: str) -> tuple[str, ...]:
         return tuple(name for (name,) in self._rows(_NAMES.format(condition), value))
 
-    def _rows(self, sql: str, *values: str) -> list[Any]:
+    def _rows(self, sql: str, *values: str | int) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
 
 

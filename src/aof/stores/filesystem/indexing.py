@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -62,7 +63,7 @@ class _Changes:
         new = [task for task in self._after.values() if task is not None]
         self._database.executemany("DELETE FROM tasks WHERE place = ?", ((rows.row(task)[0],) for task in old))
         self._database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in old))
-        _insert(self._database, ((task, None) for task in new))
+        _insert(self._database, [(task, None) for task in new])
         touched = {task.id for task in new} | {task.parent_id for task in (*old, *new) if task.parent_id is not None}
         for task in new:
             waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
@@ -96,16 +97,17 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
     database.executescript(rows.TABLES)
     noted = store.heads.by_folder()
     seen: dict[str, int] = {}
+    filling = _Filling()
     with database, _without_collecting():
-        waiting = set[str]().union(*(_insert(database, some) for some in _files(store, noted, seen)))
+        for some in _files(store, noted, seen):
+            _insert(database, some, filling)
     here, fresh = store.reader.unseen(since, seen)
     odd = {task_id for tasks in noted.values() for task_id, _ in tasks if task_id not in seen}
     odd |= {event.task_id for event in fresh if event.task_id not in seen}
     with database:
         folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
-        waiting |= _insert(database, ((one.task, None) for one in folded.values() if one.task is not None))
-        database.executescript(rows.INDEXES)
-        _hold(database, waiting)
+        _insert(database, [(one.task, None) for one in folded.values() if one.task is not None], filling)
+        _finish(database, filling)
         changes = _Changes(database)
         for event in fresh:
             if event.task_id not in odd:
@@ -114,11 +116,26 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
         _remember(store, database, here)
 
 
-def insert(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
-    """Fill empty tables with tasks: what `build` does, from tasks that are at hand."""
-    waiting = _insert(database, ((task, None) for task in tasks))
+def fill(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
+    """Fill an empty database with tasks that are at hand."""
+    filling = _Filling()
+    database.executescript(rows.TABLES)
+    _insert(database, [(task, None) for task in tasks], filling)
+    _finish(database, filling)
+
+
+class _Filling:
+    """What is gathered while the tables of a new database are filled: tallies, and tasks that others may hold."""
+
+    def __init__(self) -> None:
+        self.tallies: Counter[tuple[Any, ...]] = Counter()
+        self.waiting: set[str] = set()
+
+
+def _finish(database: sqlite3.Connection, filling: _Filling) -> None:
+    database.executemany(rows.TALLY, [(*alike, count) for alike, count in filling.tallies.items()])
     database.executescript(rows.INDEXES)
-    _hold(database, waiting)
+    _hold(database, filling.waiting)
 
 
 def _files(
@@ -134,7 +151,8 @@ def _files(
             for start in range(0, len(tasks), _AT_ONCE):
                 files = list(_intact(directory, tasks[start : start + _AT_ONCE]))
                 some = _parsed(files, archived=folder == "archive")
-                seen.update((task.id, task.rev) for task, _ in some)
+                for task, _ in some:
+                    seen[task.id] = task.rev
                 yield some
         finally:
             os.close(directory)
@@ -143,10 +161,12 @@ def _files(
 def _intact(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
     """The files that are as the log wrote them."""
     for task_id, digest in tasks:
-        with suppress(OSError):
+        try:
             data = read(f"{task_id}.md", directory)
-            if data is not None and sha256(data).hexdigest().startswith(digest):
-                yield data
+        except OSError:
+            continue
+        if data is not None and sha256(data).hexdigest().startswith(digest):
+            yield data
 
 
 def _parsed(files: Sequence[bytes], *, archived: bool) -> list[_Recorded]:
@@ -161,21 +181,17 @@ def _parsed(files: Sequence[bytes], *, archived: bool) -> list[_Recorded]:
     return found
 
 
-def _insert(database: sqlite3.Connection, tasks: Iterable[_Recorded]) -> set[str]:
-    """Add rows and edges; tells which tasks may be held by others."""
-    edges: list[tuple[str, str]] = []
-    waiting: set[str] = set()
-    made: list[tuple[Any, ...]] = []
-    for task, record in tasks:
-        if task.depends_on:
-            edges.extend((task.id, blocker) for blocker in task.depends_on)
-            waiting.add(task.id)
-        if task.metadata.get("waitForChildren"):
-            waiting.add(task.id)
-        made.append(rows.row(task, record))
+def _insert(database: sqlite3.Connection, tasks: Sequence[_Recorded], filling: _Filling | None = None) -> None:
+    """Add rows and edges; the triggers that keep the tallies are not there yet while tables are filled."""
+    made = [rows.row(task, record) for task, record in tasks]
+    waiting = [task for task, _ in tasks if task.depends_on]
     database.executemany(rows.INSERT, made)
+    edges = [(task.id, blocker) for task in waiting for blocker in task.depends_on]
     database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)
-    return waiting
+    if filling is not None:
+        filling.tallies.update(rows.tally(made))
+        filling.waiting.update(task.id for task in waiting)
+        filling.waiting.update(task.id for task, _ in tasks if task.metadata.get("waitForChildren"))
 
 
 def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:

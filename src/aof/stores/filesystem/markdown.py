@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import compress
-from operator import add, ne
+from operator import add, attrgetter, ne
 from typing import Any, Final
 
 import msgspec
 
 from aof.core.errors import PayloadTooLarge, UnreadableTask
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import NOT_FRONTMATTER, Task
 from aof.stores.filesystem.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
 
 _astuple = msgspec.structs.astuple
@@ -32,6 +32,7 @@ _DEFAULTS: Final = [
     field.default if field.default is not msgspec.NODEFAULT else field.default_factory() for field in FIELDS[_REQUIRED:]
 ]
 _REV_DIGITS: Final = 20
+_OTHERS: Final = tuple(map(attrgetter, NOT_FRONTMATTER))
 
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
 _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
@@ -149,7 +150,7 @@ def parse_own(data: bytes) -> tuple[Task, bytes] | None:
     whole, start = found
     try:
         task = _decode(whole)
-        if escape(_encode(task)) != whole or _more_than_frontmatter(task):
+        if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
             return None
         _pack(task)  # fails for integers beyond 64 bits
         _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
@@ -169,7 +170,7 @@ def parse_heads(files: Sequence[bytes]) -> list[tuple[Task, bytes]] | None:
         tasks = _decode_many(together)
     except (ValueError, RecursionError, msgspec.DecodeError):
         return None
-    if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(map(_more_than_frontmatter, tasks)):
+    if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(any(map(get, tasks)) for get in _OTHERS):
         return None
     return list(zip(tasks, wholes, strict=True))
 
@@ -186,10 +187,6 @@ def _as_json(data: bytes) -> tuple[bytes, int] | None:
     else:
         inner = b',"'.join([line.replace(b": ", b'":', 1) for line in front.split(b"\n")])
     return b'{"%b}' % inner, end + 5
-
-
-def _more_than_frontmatter(task: Task) -> bool:
-    return bool(task.body or task.extra or task.layout is not None or task.archived)
 
 
 def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:

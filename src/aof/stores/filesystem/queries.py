@@ -25,6 +25,13 @@ HOLD = f"""UPDATE tasks SET held =
       AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = :id AND child.status {_UNFINISHED}))
   WHERE place = :place AND held < 2"""
 UNMET = f"SELECT blocker FROM edges WHERE task = ? AND NOT EXISTS ({_DONE})"
+_DAY = rows.DAY
+# The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
+NUMBERED = f"""WITH RECURSIVE days(first) AS (
+    SELECT min(place) / {_DAY} * {_DAY} FROM tasks
+    UNION ALL
+    SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
+  ) SELECT {rows.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {_NUMBER}"""
 RUNNING = rows.within("in-progress")
 
 
@@ -75,7 +82,7 @@ def _tallied(query: Query, shared: list[str]) -> str:
     every = " AND ".join(("held = 0", *parts))
     return f"""SELECT status, sum(tasks) FROM (
       SELECT status, tasks FROM tallies WHERE waits = 0 AND {every}
-      UNION ALL SELECT status, 1 FROM tasks WHERE waits_until <= :moment AND {every}
+      UNION ALL SELECT status, 1 FROM tasks INDEXED BY by_wait WHERE waits_until <= :moment AND {every}
     ) GROUP BY 1"""
 
 

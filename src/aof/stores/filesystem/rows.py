@@ -6,6 +6,8 @@ their IDs, a list can stop at its limit, and neither the ID nor the status needs
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +21,7 @@ VERSION: Final = 4
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 FOLDERS: Final = (*STATUSES, "archive")
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
+DAY: Final = 1 << _NUMBER_BITS  # places that a day of IDs has
 _FIRST: Final = {folder: number << _ID_BITS for number, folder in enumerate(FOLDERS)}
 _TURNS: Final = {priority: str(rank) for rank, priority in enumerate(PRIORITIES)}
 _FREE, _MUST_NOT_START = 0, 2
@@ -31,6 +34,10 @@ CREATE TABLE tasks (
   place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
   waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT
 );
+CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
+CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
+CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
+CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 CREATE TABLE tallies (
   status TEXT, archived INTEGER, hidden INTEGER, whose, resource, held INTEGER, waits INTEGER, tasks INTEGER,
@@ -42,28 +49,23 @@ INSERT: Final = """INSERT INTO tasks VALUES
   (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?)"""
 
 
-def _alike(row: str = "") -> str:
-    waits = f"{row}waits_until IS NOT NULL"
-    archived = f"{row}place >= {_FIRST['archive']}"
-    return f"{row}status, {archived}, {row}hidden, {row}whose, {row}resource, ifnull({row}held, -1), {waits}"
+def _alike(row: str) -> str:
+    archived, waits = f"{row}.place >= {_FIRST['archive']}", f"{row}.waits_until IS NOT NULL"
+    return f"{row}.status, {archived}, {row}.hidden, {row}.whose, {row}.resource, ifnull({row}.held, -1), {waits}"
 
 
-_SAME = f"(status, archived, hidden, whose, resource, held, waits) = ({_alike('old.')})"
+_SAME = f"(status, archived, hidden, whose, resource, held, waits) = ({_alike('old')})"
 _OUT = f"UPDATE tallies SET tasks = tasks - 1 WHERE {_SAME}; DELETE FROM tallies WHERE {_SAME} AND tasks = 0;"
-_IN = f"INSERT INTO tallies VALUES ({_alike('new.')}, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;"
+_IN = f"INSERT INTO tallies VALUES ({_alike('new')}, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;"
 # What is made when the rows are there: one sort is cheaper than as many searches.
 INDEXES: Final = f"""
 CREATE INDEX by_turn ON tasks (held, turn, place, waits_until, resource, whose, hidden) WHERE held IS NOT NULL;
-CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
-CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
-CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
-CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE INDEX by_blocker ON edges (blocker);
-INSERT INTO tallies SELECT {_alike()}, count(*) FROM tasks GROUP BY 1, 2, 3, 4, 5, 6, 7;
 CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
 CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
 CREATE TRIGGER held AFTER UPDATE OF held ON tasks BEGIN {_OUT} {_IN} END;
 """
+TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
@@ -142,6 +144,17 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or _encode(msgspec.structs.replace(task, body="", layout=None))).decode(),
+    )
+
+
+def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    """How many of these rows are alike."""
+    archive = _FIRST["archive"]
+    return Counter(
+        [
+            (status, place >= archive, hidden, whose, resource, held, until != 0)
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _ in made
+        ]
     )
 
 
