@@ -88,7 +88,9 @@ class Heads:
                 for number, place in enumerate(range(0, len(text), _LINE), first):
                     noted = found.get(text[place + _LETTER : place + _LETTER + 1])
                     if noted is not None:
-                        noted.append((f"TASK-{day}-{number:03d}", text[place + _LINE - 1 - _DIGEST : place + _LINE - 1]))
+                        noted.append(
+                            (f"TASK-{day}-{number:03d}", text[place + _LINE - 1 - _DIGEST : place + _LINE - 1])
+                        )
         return {FOLDERS_BY_LETTER[letter]: noted for letter, noted in found.items()}
 
     def _lines(self) -> Iterator[tuple[str, bytes]]:
