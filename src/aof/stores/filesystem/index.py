@@ -77,6 +77,12 @@ class Index:
         """The running tasks that occupy the resource."""
         return self._names(f"resource = ? AND {queries.RUNNING}", resource)
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        sql = f"SELECT record FROM tasks WHERE whose <> 0 AND whose = ? AND {queries.RUNNING} ORDER BY place"
+        running = [rows.record(text) for (text,) in self._rows(sql, agent)]
+        return tuple(task.id for task in running if task.lease is not None)
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         running = f"resource <> 0 AND {queries.RUNNING}"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import LogDamaged
-from aof.core.events import Event
+from aof.core.events import Event, is_remark
 from aof.core.ids import is_task_id
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _BATCH = 5_000
-_RECORD = f"SELECT record FROM tasks WHERE place IN ({', '.join('?' * len(rows.FOLDERS))})"
 
 
 class _Changes:
@@ -44,11 +43,11 @@ class _Changes:
     def apply(self, event: Event) -> None:
         """Let the event change its task."""
         task_id = event.task_id
-        if not task_id:
+        if not task_id or is_remark(event):
             return
         try:
             if task_id not in self._after:
-                found = self._database.execute(_RECORD, rows.places(task_id)).fetchone()
+                found = self._database.execute(queries.RECORD, rows.places(task_id)).fetchone()
                 self._before[task_id] = self._after[task_id] = rows.record(found[0]) if found is not None else None
             self._after[task_id] = evolve(self._after[task_id], event)
         except (ValueError, KeyError, TypeError) as error:
@@ -153,8 +152,8 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
 
 def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
     """Work out anew whether other tasks hold these."""
-    named = [{"id": task_id, "place": rows.place("ready", task_id)} for task_id in task_ids if is_task_id(task_id)]
-    database.executemany(queries.HOLD, named)
+    named = [task_id for task_id in task_ids if is_task_id(task_id)]
+    database.executemany(queries.HOLD, [(task_id, task_id, *rows.places(task_id)) for task_id in named])
 
 
 def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:

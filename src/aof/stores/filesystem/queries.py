@@ -19,12 +19,14 @@ _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))}
 _DONE_PLACES = ", ".join(rows.found("edges.blocker", folder) for folder in ("done", "archive"))
 _DONE = f"""SELECT 1 FROM tasks AS blocker WHERE blocker.place IN ({_DONE_PLACES})
   AND blocker.status = 'done' AND {rows.name("blocker.place")} = edges.blocker"""
-# Whether other tasks hold a task that is ready.
+_ANY_PLACE = ", ".join("?" * len(rows.FOLDERS))
+# Whether other tasks hold a task: its ID twice, and all its places.
 HOLD = f"""UPDATE tasks SET held =
-  EXISTS (SELECT 1 FROM edges WHERE task = :id AND NOT EXISTS ({_DONE}))
+  EXISTS (SELECT 1 FROM edges WHERE task = ? AND NOT EXISTS ({_DONE}))
   OR (waits_for_children IS NOT NULL
-      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = :id AND child.status {_UNFINISHED}))
-  WHERE place = :place AND held < 2"""
+      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
+  WHERE place IN ({_ANY_PLACE}) AND held < 2"""
+RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 UNMET = f"SELECT blocker FROM edges WHERE task = ? AND NOT EXISTS ({_DONE})"
 _DAY = rows.DAY
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
@@ -80,7 +82,7 @@ def _tallied(query: Query, shared: list[str]) -> str:
     if query.runnable_at is None:
         parts += [] if query.archived else ["archived = 0"]
         return f"SELECT status, sum(tasks) FROM tallies WHERE {' AND '.join(parts) or '1'} GROUP BY 1"
-    every = " AND ".join(("held = 0", *parts))
+    every = " AND ".join((_free(query), *parts))
     return f"""SELECT status, sum(tasks) FROM (
       SELECT status, tasks FROM tallies WHERE waits = 0 AND {every}
       UNION ALL SELECT status, 1 FROM tasks INDEXED BY by_wait WHERE waits_until <= :moment AND {every}
@@ -91,16 +93,21 @@ def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.runnable_at is not None:
-        if "ready" in wanted:
-            yield "held = 0 AND (waits_until IS NULL OR waits_until <= :moment)"
+        if query.waiting_in in wanted:
+            yield f"{_free(query)} AND (waits_until IS NULL OR waits_until <= :moment)"
         return
     for status in wanted:
-        if status == "ready" and query.order == "schedule":
-            yield from ("held = 0", "held = 1", "held = 2")
+        if status not in rows.OVER and query.order == "schedule":
+            yield from (f"status = '{status}' AND held = {held}" for held in range(3))
         elif status in STATUSES:
             yield rows.within(status)
     if query.archived:
         yield " AND ".join((rows.within("archive"), *_in_status(query)))
+
+
+def _free(query: Query) -> str:
+    """The condition for what no other task holds."""
+    return f"status = '{query.waiting_in}' AND held = 0" if query.waiting_in in STATUSES else "0"
 
 
 def _in_status(query: Query) -> tuple[str, ...]:
