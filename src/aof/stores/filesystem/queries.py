@@ -14,6 +14,7 @@ from aof.ports.store import Query
 from aof.stores.filesystem import rows
 
 _MOST = 2**62
+_IN_ID = frozenset("task-0123456789")
 _NUMBER = rows.number()
 _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
 _DONE_PLACES = ", ".join(rows.found("edges.blocker", folder) for folder in ("done", "archive"))
@@ -136,8 +137,9 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
         values["tag"] = f"{rows.BETWEEN}{query.tag}{rows.BETWEEN}"
         yield "instr(tags, :tag) > 0"
     if query.search is not None:
-        values["words"] = query.search.casefold()
-        yield f"(instr(words, :words) > 0 OR instr(lower({rows.name()}), :words) > 0)"
+        values["words"] = words = query.search.casefold()
+        in_id = f" OR instr(lower({rows.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+        yield f"(instr(words, :words) > 0{in_id})"
     if query.parent_id is not None:
         values["parent"] = query.parent_id
         yield "parent = :parent"
