@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 TASK_ID = re.compile(r"TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[1-9][0-9]{3,8})\Z", re.ASCII)
+NUMBER_DIGITS = 9  # at most
 _PART = re.compile(r"[A-Z0-9-]{1,40}\Z", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,127}\Z", re.ASCII)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
 
 if TYPE_CHECKING:
     from aof.core.errors import AofError
@@ -75,6 +75,27 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling looks at in an unfinished task. `unmet` are the dependencies that are not done."""
+
+    id: str
+    status: str
+    priority: str
+    created_at: str
+    last_transition_at: str
+    parent_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    routing: Routing = Routing()
+    lease: Lease | None = None
+    blocked: Blocked | None = None
+    cancel: Cancel | None = None
+    retry: Retry = Retry()
+    resource: str | None = None
+    workflow: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    unmet: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -180,6 +201,10 @@ class Store(Protocol):
         """Answer from the read model, which is caught up with the log first."""
         ...
 
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
+        ...
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         ...
@@ -210,6 +235,10 @@ class Store(Protocol):
 
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
+        ...
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
         ...
 
     def nameless(self) -> tuple[str, ...]:

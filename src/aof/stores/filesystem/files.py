@@ -20,7 +20,7 @@ from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
-_BUFFER = 65_536
+_BUFFER = 8_192
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
 
@@ -47,10 +47,13 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def read(path: str) -> bytes | None:
-    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
+def read(path: str, directory: int | None = None) -> bytes | None:
+    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP).
+
+    The path may be relative to an open directory.
+    """
     try:
-        fd = os.open(path, _READ)
+        fd = os.open(path, _READ, dir_fd=directory)
     except FileNotFoundError:
         return None
     try:

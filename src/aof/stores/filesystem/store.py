@@ -19,7 +19,7 @@ from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.lazily import Lazily
 from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
+from aof.ports.store import Active, Checkup, Page, Query, Scope, ScopeTooNarrow
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
@@ -334,6 +334,11 @@ class FilesystemStore:
         with clearly("read the index"):
             return self.index.find(query)
 
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at, from the index."""
+        with clearly("read the index"):
+            return self.index.active(status, limit)
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         with clearly("read the index"):
@@ -394,6 +399,10 @@ class FilesystemStore:
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
         return upkeep.unsettled(self)
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one, the log read once for many of them."""
+        return upkeep.announced(self, list(task_ids))
 
     def nameless(self) -> tuple[str, ...]:
         """Files that people added without a task's ID as name."""
