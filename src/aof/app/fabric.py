@@ -443,7 +443,7 @@ class Fabric(Scheduling):
         return Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self.resolve(task_id)
+        full = self._reading.resolve(task_id)
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run

@@ -142,7 +142,8 @@ def test_work_under_way_goes_on_while_a_broken_chart_is_mended(place: Place) -> 
         place.write(BAD)
         fabric.heartbeat(task_id, run=run)
         fabric.progress(task_id, run=run, text="half")
-        assert fabric.list().total == 1
+        assert (fabric.list().total, fabric.ready(agent="ada").total) == (1, 0)
+        assert len(fabric.held_back(agent="ada")) == 1
         assert fabric.show(task_id)["status"] == "in-progress"
         with pytest.raises(UnusableOrgChart):
             fabric.create("Not before it is mended")
@@ -153,6 +154,29 @@ def test_a_folder_in_the_charts_place_is_an_error_and_no_crash(place: Place) -> 
     place.path.mkdir()
     with pytest.raises(UnusableOrgChart, match="cannot be read"):
         place.opened().chart()
+    assert place.opened().report().state == "unreadable"
+    assert [problem.code for problem in diagnose(place.root).problems] == ["org_chart_unusable"]
+    place.path.rmdir()
+    place.write(GOOD)
+    org = place.opened()
+    assert place.limit(org) == 1
+    place.path.unlink()
+    place.path.mkdir()
+    assert (place.limit(org), org.report().state) == (1, "last_good")
+
+
+def test_a_file_that_is_just_being_written_takes_no_rule_out_of_force(place: Place) -> None:
+    place.write(GOOD)
+    org = place.opened()
+    assert place.limit(org) == 1
+    for text in ("", "\n", "# to be continued\n"):
+        place.write(text)
+        assert (place.limit(org), place.limit(place.opened())) == (1, 1)
+        assert org.report().state == "last_good"
+    place.write("agents: []\n")
+    chart = org.chart()
+    assert chart is not None
+    assert not chart.declared
 
 
 def test_many_processes_that_see_a_new_version_at_once_all_use_it(place: Place) -> None:

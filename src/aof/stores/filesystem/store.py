@@ -265,11 +265,13 @@ class FilesystemStore:
         if head is None and not present and self.heads.knows_day_of(task_id):
             return units.Loaded(None)
         if head is not None and present == [head.folder]:
-            with suppress(OSError):
+            try:
                 found = read_seen(self.paths.task(head.folder, task_id))
-                if found is not None and head.matches(found[0]):
-                    task = markdown.parse(found[0], archived=head.folder == "archive")
-                    return units.Loaded(task, head.folder, found[1])
+            except OSError:
+                found = None
+            if found is not None and head.matches(found[0]):
+                task = markdown.parse(found[0], archived=head.folder == "archive")
+                return units.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:

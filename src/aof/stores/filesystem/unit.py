@@ -210,19 +210,20 @@ class FilesystemUnit:
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)
-        self._note(changes)
+        stripes = self._stripes(changes)
+        self._note(stripes)
         try:
             sealed = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
-                self._clear(changes)
+                self._clear(stripes)
             raise
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
-            self._clear(changes)
+            self._clear(stripes)
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
@@ -307,19 +308,19 @@ class FilesystemUnit:
         return files
 
     def _stripes(self, changes: dict[str, _Change]) -> dict[str, list[str]]:
+        if len(changes) == 1:
+            return {stripe(task_id): [task_id] for task_id in changes}
         stripes: dict[str, list[str]] = {}
         for task_id in changes:
             stripes.setdefault(stripe(task_id), []).append(task_id)
         return stripes
 
-    def _note(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _note(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.note(held, stripes[held.name])
 
-    def _clear(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _clear(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.clear(held)
