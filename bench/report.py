@@ -121,13 +121,12 @@ def size(found: Measured) -> Part:
 
 def served(found: service.Measured) -> Part:
     """The scheduler and the service."""
-    grown = [found.large.value / found.small.value, found.large.low / found.small.low]
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
     ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
     first = _time("from ready to the agent's first step", found.started)
     rows = (
-        Row(ticks.name, ticks.figure, ticks.unit, Figure.of(grown), "the same at 100 tasks", Need(20, at_most=True)),
+        Row(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
         acting,
         Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
         Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),

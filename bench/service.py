@@ -36,6 +36,7 @@ class Measured(NamedTuple):
     tasks: int
     small: Figure
     large: Figure
+    grown: Figure
     acting: Figure
     started: Figure
     idle: float
@@ -58,13 +59,14 @@ def measure(folder: Path, *, quick: bool, say: Callable[[str], object]) -> Measu
         idle = _idle(up, watched)
     lows, highs, acts = zip(*pairs, strict=True)
     return Measured(
-        sum(size),
-        Figure.of(list(lows)),
-        Figure.of(list(highs)),
-        Figure.of(list(acts)),
-        Figure.of(started),
-        idle,
-        watched,
+        tasks=sum(size),
+        small=Figure.of(list(lows)),
+        large=Figure.of(list(highs)),
+        grown=Figure.ratio(list(highs), list(lows)),
+        acting=Figure.of(list(acts)),
+        started=Figure.of(started),
+        idle=idle,
+        watched=watched,
     )
 
 
