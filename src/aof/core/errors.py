@@ -15,16 +15,19 @@ surface spells it in its own way. Must not know any surface.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
-import msgspec
 
-
-class Call(msgspec.Struct, frozen=True):
+class Call:
     """The call that would have worked: an operation and its arguments."""
 
-    operation: str
-    arguments: dict[str, Any] = {}
+    __slots__ = ("arguments", "operation")
+
+    def __init__(self, operation: str, arguments: dict[str, Any]) -> None:
+        self.operation = operation
+        self.arguments = arguments
 
 
 class AofError(Exception):

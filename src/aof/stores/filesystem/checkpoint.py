@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import read
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position
 

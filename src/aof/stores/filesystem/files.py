@@ -8,59 +8,21 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
 
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.looking import Seen as Seen
+from aof.stores.filesystem.looking import digest as digest
+from aof.stores.filesystem.looking import read as read
+from aof.stores.filesystem.looking import seen as seen
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
-_BUFFER = 65_536
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
-
-
-def digest(data: bytes) -> str:
-    """What events and heads know a file by."""
-    return sha256(data).hexdigest()
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A file as it was read: enough to notice that somebody has written it since."""
-
-    inode: int
-    modified: int
-    size: int
-
-
-def seen(path: str) -> Seen | None:
-    """The file as it is now; None where there is none."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def read(path: str) -> bytes | None:
-    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not hang us
-    except FileNotFoundError:
-        return None
-    try:
-        data = os.read(fd, _BUFFER)
-        if len(data) < _BUFFER:
-            return data
-        parts = [data]
-        while chunk := os.read(fd, 1 << 20):
-            parts.append(chunk)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 def document(record: Run | Result | Heartbeat) -> bytes:
