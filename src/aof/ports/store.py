@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
 from aof.ports.lists import Query as Query
 from aof.ports.lists import Rows
 
@@ -53,6 +53,27 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling looks at in an unfinished task. `unmet` are the dependencies that are not done."""
+
+    id: str
+    status: str
+    priority: str
+    created_at: str
+    last_transition_at: str
+    parent_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    routing: Routing = Routing()
+    lease: Lease | None = None
+    blocked: Blocked | None = None
+    cancel: Cancel | None = None
+    retry: Retry = Retry()
+    resource: str | None = None
+    workflow: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    unmet: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -146,8 +167,10 @@ class Store(Protocol):
         """Answer from the read model, which is caught up with the log first."""
         ...
 
-    def rows(self, query: Query) -> Rows:
-        """The same for who shows a list: each task as a row, with what is odd about its file."""
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
+from aof.ports.lists import Query as Query
+from aof.ports.lists import Rows
         ...
 
     def ids(self, part: str) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope
+from aof.ports.store import Active, Checkup, Page, Query, Scope
 from aof.stores.memory_unit import Kept, MemoryUnit, copied
-from aof.stores.selection import select
+from aof.stores.selection import active, select
 
 _LOOK_AGAIN = 0.02
 
@@ -63,6 +63,11 @@ class MemoryStore:
         by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else page)))
         shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
         return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at."""
+        with self._kept.lock:
+            return tuple(copied(one) for one in active(status, self._kept.tasks())[:limit])
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

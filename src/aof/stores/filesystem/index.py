@@ -6,11 +6,13 @@ Must not know how that cache is kept up, nor what the answers are for.
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from aof.core.ids import matches
-from aof.ports.store import Page, Query
+from aof.ports.store import Active, Page, Query
 from aof.stores.filesystem import rows
 from aof.stores.filesystem.cache import Cache
 
@@ -38,6 +40,20 @@ class Index:
             return Page(sum(by_status.values()), by_status, tasks)
 
         return self._cache.ask(both)
+
+    def active(self, status: tuple[str, ...], limit: int | None) -> tuple[Active, ...]:
+        """What scheduling looks at in the tasks of some statuses."""
+        if not status:
+            return ()
+        _, records, values, limits = rows.page(Query(status=status, order="schedule", limit=limit))
+        unmet: dict[str, set[str]] = defaultdict(set)
+
+        def both(database: sqlite3.Connection) -> list[Active]:
+            for task, blocker in database.execute(rows.unmet(status), status):
+                unmet[task].add(blocker)
+            return [rows.active(blob) for (blob,) in database.execute(records, [*values, *limits])]
+
+        return tuple(_waiting(one, unmet[one.id]) if one.id in unmet else one for one in self._cache.ask(both))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""
@@ -90,3 +106,7 @@ class Index:
 
     def _rows(self, sql: str, *values: str) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
+
+
+def _waiting(one: Active, unmet: set[str]) -> Active:
+    return msgspec.structs.replace(one, unmet=tuple(edge for edge in one.depends_on if edge in unmet))

@@ -9,7 +9,7 @@ import msgspec
 
 from aof.core.tasks.lifecycle import priority_rank
 from aof.core.tasks.task import Task
-from aof.ports.store import Query
+from aof.ports.store import Active, Query
 
 VERSION = 3
 TABLES = """
@@ -41,6 +41,7 @@ _BETWEEN = "\n"  # between the tags of a task: none holds a line break
 _MOST = 2**62
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Task).decode
+_decode_active = msgspec.json.Decoder(Active).decode
 _UNMET = """NOT EXISTS (
   SELECT 1 FROM edges LEFT JOIN tasks AS blocker ON blocker.id = edges.blocker
   WHERE edges.task = tasks.id AND (blocker.status IS NULL OR blocker.status <> 'done'))"""
@@ -77,6 +78,18 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
 def record(blob: bytes) -> Task:
     """The task of a row, without its body."""
     return _decode(blob)
+
+
+def active(blob: bytes) -> Active:
+    """What scheduling looks at in the task of a row."""
+    return _decode_active(blob)
+
+
+def unmet(status: tuple[str, ...]) -> str:
+    """The statement that finds the edges from tasks of some statuses to what is not done."""
+    return f"""SELECT edges.task, edges.blocker FROM edges JOIN tasks ON tasks.id = edges.task
+               LEFT JOIN tasks AS blocker ON blocker.id = edges.blocker
+               WHERE tasks.status IN ({_places(status)}) AND (blocker.status IS NULL OR blocker.status <> 'done')"""
 
 
 def page(query: Query) -> tuple[str, str, list[Any], tuple[int, int]]:

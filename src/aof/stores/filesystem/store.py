@@ -19,7 +19,7 @@ from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.lazily import Lazily
 from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
+from aof.ports.store import Active, Checkup, Page, Query, Scope, ScopeTooNarrow
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
@@ -324,6 +324,11 @@ class FilesystemStore:
         """Answer from the index."""
         with clearly("read the index"):
             return self.index.find(query)
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at, from the index."""
+        with clearly("read the index"):
+            return self.index.active(status, limit)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
