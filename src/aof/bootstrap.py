@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import DEFAULT_TEXT, Settings, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
-from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.clock import Clock
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
 
-import msgspec
+from aof.core.errors import InvalidInput
+from aof.core.policy import Policy
 
-from aof.core.errors import InvalidInput, UnsupportedVersion
-from aof.core.events import SCHEMA_VERSION
-from aof.core.records import Policy
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
 DEFAULT_TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
@@ -34,10 +35,21 @@ schemaVersion = 1
 # gpu = 2
 """
 
+SCHEMA_VERSION = 1
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
 
 
-class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Section:
+    """Settings of one kind: each with its type and its default, which stand in the class.
+
+    The file spells their names in camelCase. Whatever somebody has written there is checked against the types.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+
+class Storage(Section):
     """How the store behaves."""
 
     durability: Literal["full", "relaxed"] = "full"
@@ -45,13 +57,13 @@ class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     allow_network_filesystem: bool = False
 
 
-class LeaseSettings(msgspec.Struct, forbid_unknown_fields=True):
+class LeaseSettings(Section):
     """How long a claim lasts."""
 
     ttl: float = 300.0
 
 
-class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RetrySettings(Section):
     """How failed runs are tried again."""
 
     max_attempts: int = 3
@@ -59,16 +71,16 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
-class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Settings(Section):
     """All settings of a data directory."""
 
-    schema_version: int = 1
+    schema_version: int = SCHEMA_VERSION
     project: str | None = None
     maintainers: tuple[str, ...] = ()
-    storage: Storage = msgspec.field(default_factory=Storage)
-    lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
-    retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
-    resources: dict[str, int] = {}
+    storage: Storage = Storage()
+    lease: LeaseSettings = LeaseSettings()
+    retry: RetrySettings = RetrySettings()
+    resources: Mapping[str, int] = MappingProxyType({})
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -93,22 +105,6 @@ def load_settings(root: str) -> Settings:
     lines = map(str.strip, text.splitlines())
     if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
         return Settings()
-    import tomllib
+    from aof.config_file import parsed
 
-    try:
-        values: dict[str, Any] = tomllib.loads(text)
-        _refuse_newer(values.get("schemaVersion"))
-        return msgspec.convert(values, Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InvalidInput(
-            f"aof.toml cannot be used: {error}", "correct the file", path=os.path.join(root, "aof.toml")
-        ) from None
-
-
-def _refuse_newer(version: object) -> None:
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise UnsupportedVersion(
-            f"the data directory has schemaVersion {version}, and this AOF knows versions up to {SCHEMA_VERSION}",
-            "use the AOF that wrote it, or a newer one; nothing was changed",
-            version=version,
-        )
+    return parsed(text, Settings, f"{root}/aof.toml")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.times import iso, millis
 from aof.ports.clock import Clock
 from aof.stores.memory import MemoryStore

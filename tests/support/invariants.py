@@ -16,9 +16,9 @@ import msgspec
 
 from aof.app.fabric import Fabric
 from aof.core.events import Event
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.files import document
 from aof.stores.filesystem.foreign import PERSON

@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from aof.app.arguments import checked
 from aof.app.questions import Questions
 from aof.app.reading import Reading
-from aof.app.results import (
-    Beaten,
-    Claimed,
-    Created,
-    Depends,
-    Edited,
-    Moved,
-    Recovered,
-    Reported,
-    Updated,
-)
-from aof.core import limits
 from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
-from aof.core.times import millis
 from aof.lazily import Lazily
-from aof.ports.clock import Clock
-from aof.ports.store import Scope, Store
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance
+    from types import TracebackType
+    from typing import Any, Self
+
+    import msgspec
+
+    from aof.app import execute, maintenance, results
     from aof.app.execute import Done
     from aof.app.maintenance import Diagnosis, Synced
+    from aof.app.results import Beaten, Claimed, Created, Depends, Edited, Moved, Recovered, Reported, Updated
+    from aof.core import limits, times
+    from aof.core.policy import Policy
     from aof.core.tasks import commands as c
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+    from aof.ports.clock import Clock
+    from aof.ports.store import Store
 else:  # questions need none of these
+    msgspec = Lazily("msgspec")
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
+    results = Lazily("aof.app.results")
+    limits = Lazily("aof.core.limits")
+    times = Lazily("aof.core.times")
     c = Lazily("aof.core.tasks.commands")
+    ports = Lazily("aof.ports.store")
 
 _CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -129,7 +126,7 @@ class Fabric(Questions):
             },
         )
         task = _there(self._execute(command))
-        return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
+        return results.Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
 
     def claim(
         self,
@@ -161,7 +158,7 @@ class Fabric(Questions):
             raise problem
         if key is None:
             return self._claim_waiting(given, wait)
-        with self.store.unit(Scope(names=frozenset({f"claim:{key}"}))):
+        with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = next((task for task in self.running() if task.lease and task.lease.key == key), None)
             if held is not None:
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
@@ -183,7 +180,7 @@ class Fabric(Questions):
         tried: set[str] = set()
         while True:
             query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
-            offered = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
+            offered = self.store.find(self._reading.runnable(query).but(counted=False)).tasks
             fresh = [task.id for task in offered if task.id not in tried]
             for candidate in fresh:
                 try:
@@ -205,7 +202,7 @@ class Fabric(Questions):
         done = self._on(c.Beat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
         beat = done.decision.heartbeat
         assert beat is not None
-        return Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+        return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
 
     def release(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
@@ -240,7 +237,7 @@ class Fabric(Questions):
             facts=facts or {},
         )
         task = _there(done)
-        return Reported(task_id=task.id, progress=task.progress)
+        return results.Reported(task_id=task.id, progress=task.progress)
 
     def update(
         self,
@@ -257,7 +254,7 @@ class Fabric(Questions):
         done = self._on(c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason)
         task = _there(done)
         kinds = {event.type for event in done.events}
-        return Updated(
+        return results.Updated(
             task_id=task.id,
             status=task.status,
             updated_at=task.updated_at,
@@ -273,7 +270,7 @@ class Fabric(Questions):
             (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
         )
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
-        return Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+        return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
 
     def complete(
         self,
@@ -392,7 +389,7 @@ class Fabric(Questions):
             change = self.dep_add if command is c.Link else self.dep_remove
             change(task_id, target, actor=actor)
             task = self.get(task_id)
-            return Moved(task_id=task.id, status=task.status)
+            return results.Moved(task_id=task.id, status=task.status)
         to_task = kind in ("parent", "source_task")
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
@@ -402,7 +399,7 @@ class Fabric(Questions):
         now = self._clock.now()
         recovered: list[Recovered] = []
         for task in self.store.find(self._reading.query(status="in-progress")).tasks:
-            if task.lease is not None and millis(task.lease.expires_at) <= now:
+            if task.lease is not None and times.millis(task.lease.expires_at) <= now:
                 try:
                     done = self._execute(c.Expire(actor="aof", task_id=task.id))
                 except UnreadableTask:
@@ -412,7 +409,7 @@ class Fabric(Questions):
                 ]
                 if moves and done.task is not None:
                     reason = moves[-1].payload.get("reason", "")
-                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
+                    recovered.append(results.Recovered(task_id=task.id, status=done.task.status, reason=reason))
         return tuple(recovered)
 
     def sync(self) -> Synced:
@@ -426,7 +423,7 @@ class Fabric(Questions):
     def _claimed(self, done: Done) -> Claimed:
         task = _there(done)
         assert task.lease is not None
-        return Claimed(
+        return results.Claimed(
             task_id=task.id,
             run_id=task.lease.run_id,
             epoch=task.lease.epoch,
@@ -438,11 +435,11 @@ class Fabric(Questions):
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
         task = _there(self._on(kind, task_id, actor=actor, blocker_id=blocker))
-        return Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+        return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
 
     def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
         task = _there(self._on(kind, task_id, **given))
-        return Moved(task_id=task.id, status=task.status)
+        return results.Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
         full = self.resolve(task_id)

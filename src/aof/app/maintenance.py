@@ -8,7 +8,7 @@ from __future__ import annotations
 from aof.app.execute import refusal, settle
 from aof.app.results import Result
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.clock import Clock
 from aof.ports.store import Problem, Store
 

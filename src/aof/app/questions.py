@@ -6,19 +6,22 @@ What a question rarely needs is loaded when it is asked. Must not know which sto
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from aof.app.reading import Reading
-from aof.app.results import Listed, Row, Summary
 from aof.core.errors import Call, TaskNotFound
-from aof.core.events import Event
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
-from aof.ports.clock import Clock
-from aof.ports.store import Store
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.app.graphing import Drawing
+    from aof.app.lists import Listed, Summary
+    from aof.core.events import Event
+    from aof.core.policy import Policy
+    from aof.core.tasks.task import Task
+    from aof.ports.clock import Clock
+    from aof.ports.lists import Row
+    from aof.ports.store import Store
 
 
 class Questions:

@@ -6,10 +6,6 @@ from typing import Any
 
 import msgspec
 
-from aof.app.lists import Listed as Listed
-from aof.app.lists import Summary as Summary
-from aof.ports.lists import Row as Row
-
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common form of the answers."""

@@ -10,7 +10,7 @@ import msgspec
 from aof.core.errors import AofError
 from aof.core.events import Draft
 from aof.core.ids import is_task_id
-from aof.core.policy import Policy as Policy
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat, Result
 from aof.core.tasks.task import Task
 

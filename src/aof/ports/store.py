@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
-from aof.ports.lists import Query as Query
-from aof.ports.lists import Rows
+from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.errors import AofError
@@ -169,8 +168,10 @@ class Store(Protocol):
 
     def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
         """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
-from aof.ports.lists import Query as Query
-from aof.ports.lists import Rows
+        ...
+
+    def rows(self, query: Query) -> Rows:
+        """What `find` finds for who shows a list: each task as a row, with what is odd about its file."""
         ...
 
     def ids(self, part: str) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from aof.adapters.cli.screen import Screen
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.app.fabric import Fabric
 
 SCHEMA_VERSION = 1
@@ -45,7 +45,7 @@ class Context:
     def deliver_line(self, data: Any, text: Callable[[Screen], None]) -> None:
         """One item of an answer that goes on."""
         if self.options.get("json"):
-            sys.stdout.buffer.write(msgspec.json.encode(data) + b"\n")
+            sys.stdout.buffer.write(encoded(data) + b"\n")
             sys.stdout.flush()
         else:
             text(Screen())
@@ -60,8 +60,19 @@ class Context:
 def deliver(context: Context, answer: Answer) -> int:
     """Print the answer and tell the exit code."""
     if context.options.get("json"):
-        sys.stdout.buffer.write(msgspec.json.encode({"schema_version": SCHEMA_VERSION, "data": answer.data}) + b"\n")
+        sys.stdout.buffer.write(encoded({"schema_version": SCHEMA_VERSION, "data": answer.data}) + b"\n")
     else:
         answer.text(Screen(compact=context.options.get("compact", False)))
     sys.stdout.flush()
     return answer.code
+
+
+def encoded(data: Any) -> bytes:
+    """Data as JSON. Records are msgspec's; a list is made of plain objects, and `json` loads in a tenth of the time."""
+    if "msgspec" in sys.modules:
+        import msgspec
+
+        return msgspec.json.encode(data)
+    import json
+
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()

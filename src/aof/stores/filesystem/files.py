@@ -14,10 +14,7 @@ import msgspec
 
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.looking import Seen as Seen
-from aof.stores.filesystem.looking import digest as digest
-from aof.stores.filesystem.looking import read as read
-from aof.stores.filesystem.looking import seen as seen
+from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode

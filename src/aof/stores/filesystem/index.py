@@ -5,19 +5,28 @@ Must not know how that cache is kept up, nor what the answers are for.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from aof.core.ids import matches
-from aof.ports.store import Active, Page, Query
+from aof.lazily import Lazily
+from aof.ports.lists import Query
 from aof.stores.filesystem import rows
 from aof.stores.filesystem.cache import Cache
+from aof.stores.filesystem.shown import Shown, showing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    import msgspec
+
+    from aof.ports import store as ports
+    from aof.ports.store import Active, Page
     from aof.stores.filesystem.store import FilesystemStore
+else:  # who asks for rows needs no records
+    msgspec = Lazily("msgspec")
+    ports = Lazily("aof.ports.store")
 
 
 class Index:
@@ -37,7 +46,17 @@ class Index:
                 by_status = dict(database.execute(counts, values).fetchall())
             else:
                 by_status = dict(Counter(task.status for task in tasks))
-            return Page(sum(by_status.values()), by_status, tasks)
+            return ports.Page(sum(by_status.values()), by_status, tasks)
+
+        return self._cache.ask(both)
+
+    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown]]:
+        """The same for who shows a list: counts, and of each task what a row needs."""
+        counts, records, values, limits = rows.page(query)
+
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown]]:
+            found = [Shown(*one) for one in database.execute(showing(records), [*values, *limits])]
+            return dict(database.execute(counts, values).fetchall()), found
 
         return self._cache.ask(both)
 

@@ -15,8 +15,8 @@ from aof.core.events import Event
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, markdown, rows
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.heads import Head
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
 

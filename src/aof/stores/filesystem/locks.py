@@ -13,8 +13,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from aof.core.errors import LockTimeout
-from aof.ports.clock import Clock
 from aof.stores.filesystem.hashing import hexdigest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.ports.clock import Clock
 
 STRIPES = 64
 _STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
@@ -131,7 +134,9 @@ def file_name(name: str) -> str:
     if _READABLE.issuperset(name):
         readable = name
     else:
-        readable = "".join(one if one in _READABLE else "".join(f"%{byte:02X}" for byte in one.encode()) for one in name)
+        readable = "".join(
+            one if one in _READABLE else "".join(f"%{byte:02X}" for byte in one.encode()) for one in name
+        )
     return readable if len(readable) <= 100 else hexdigest(name.encode())  # noqa: PLR2004
 
 

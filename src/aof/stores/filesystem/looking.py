@@ -9,6 +9,10 @@ import os
 
 from aof.stores.filesystem.hashing import hexdigest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 _BUFFER = 65_536
 
 
@@ -22,7 +26,7 @@ class Seen(tuple[int, int, int]):
 
     __slots__ = ()
 
-    def __new__(cls, inode: int, modified: int, size: int) -> Seen:
+    def __new__(cls, inode: int, modified: int, size: int) -> Self:
         """From what the system tells."""
         return super().__new__(cls, (inode, modified, size))
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from aof.core.tasks.lifecycle import priority_rank
-from aof.core.tasks.task import Task
-from aof.ports.store import Active, Query
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.tasks.task import Task
+    from aof.ports.lists import Query
+    from aof.ports.store import Active
+    from aof.stores.filesystem import codec
+else:  # who only asks for rows needs no records
+    codec = Lazily("aof.stores.filesystem.codec")
 
 VERSION = 3
 TABLES = """
@@ -39,9 +46,6 @@ ORDERS = {"id": "substr(id, 1, 15), length(id), id", "schedule": "rank, created,
 
 _BETWEEN = "\n"  # between the tags of a task: none holds a line break
 _MOST = 2**62
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Task).decode
-_decode_active = msgspec.json.Decoder(Active).decode
 _UNMET = """NOT EXISTS (
   SELECT 1 FROM edges LEFT JOIN tasks AS blocker ON blocker.id = edges.blocker
   WHERE edges.task = tasks.id AND (blocker.status IS NULL OR blocker.status <> 'done'))"""
@@ -71,18 +75,18 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         task.cancel is None and not task.archived and not task.metadata.get("draft"),
         bool(task.metadata.get("waitForChildren")),
         task.rev,
-        record or _encode(msgspec.structs.replace(task, body="", layout=None)),
+        record or codec.encode_task(task),
     )
 
 
 def record(blob: bytes) -> Task:
     """The task of a row, without its body."""
-    return _decode(blob)
+    return codec.decode(blob)
 
 
 def active(blob: bytes) -> Active:
     """What scheduling looks at in the task of a row."""
-    return _decode_active(blob)
+    return codec.decode_active(blob)
 
 
 def unmet(status: tuple[str, ...]) -> str:

@@ -13,7 +13,7 @@ from aof.core.times import millis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aof.app.results import Row
+    from aof.ports.lists import Row
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done")
 _ENTER, _LEAVE, _HOME = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H\x1b[2J"
