@@ -62,7 +62,7 @@ def _fitting(value: Any, kind: Any, place: str) -> Any:
                 return _fitting(value, one, place)
     if value in inside if origin is Literal else type(value) is kind:
         return value
-    wanted = " or ".join(map(repr, inside)) if origin is Literal else _WORDS.get(origin or kind, "something else")
+    wanted = " or ".join(map(repr, inside)) if origin is Literal else _WORDS.get(origin or kind, "a table")
     raise _Wrong(f"'{place}' must be {wanted}, not {value!r:.80}")
 
 

@@ -10,6 +10,7 @@ from aof.app.reading import Reading
 from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.lazily import Lazily
+from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -412,13 +413,13 @@ class Fabric(Questions):
                     recovered.append(results.Recovered(task_id=task.id, status=done.task.status, reason=reason))
         return tuple(recovered)
 
-    def sync(self) -> Synced:
+    def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
-        return maintenance.sync(self.store, self._clock, self._policy)
+        return maintenance.sync(self.store, self._clock, self._policy, say=say)
 
-    def doctor(self, *, fix: bool = False) -> Diagnosis:
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
+        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
 
     def _claimed(self, done: Done) -> Claimed:
         task = _there(done)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from aof.app.reading import Reading
 from aof.core.errors import Call, TaskNotFound
+from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ class Questions:
         """The tasks that somebody holds."""
         return self.store.find(self._reading.query(status="in-progress")).tasks
 
-    def replay(self, at: int) -> dict[str, Any]:
+    def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
         """All tasks as they were after an event."""
         from aof.app.history import portrait, tasks_at
 
-        return {"seq": at, "tasks": [portrait(task) for task in tasks_at(self.store, at).values()]}
+        return {"seq": at, "tasks": [portrait(task) for task in tasks_at(self.store, at, say).values()]}
 
     def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.adapters.cli.progress import Progress, Silent
     from aof.app.fabric import Fabric
 
 SCHEMA_VERSION = 1
@@ -41,6 +42,12 @@ class Context:
         if self._fabric is None:
             self._fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
         return self._fabric
+
+    def progress(self, what: str) -> Progress | Silent:
+        """A line that says how far this is, for a person who waits; call it with each step."""
+        from aof.adapters.cli.progress import progress
+
+        return progress(what, as_json=bool(self.options.get("json")))
 
     def deliver_line(self, data: Any, text: Callable[[Screen], None]) -> None:
         """One item of an answer that goes on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_bench
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
@@ -18,6 +19,7 @@ _FILTERS = (
     Option("--search", "only with this text in title or ID", metavar="T"),
     Option("--limit", "at most so many", metavar="N", type="int"),
 )
+_READY_LIMIT = Option("--limit", "at most so many; 50 unless said", metavar="N", type="int")
 _BLOCKERS = Option("--blocker", "what is in the way; may be repeated", metavar="T", kind=MANY, target="blockers")
 
 _KIND = Argument(
@@ -79,7 +81,7 @@ VERBS: tuple[Verb, ...] = (
         "what can be claimed now, most urgent first",
         "reading:ready",
         aliases=("next",),
-        options=(*_FILTERS[1:], Option("--explain", "say also why each other task cannot be claimed")),
+        options=(*_FILTERS[1:-1], _READY_LIMIT, Option("--explain", "say also why each other task cannot be claimed")),
         example="aof ready --agent swe-backend --limit 5",
     ),
     Verb("blocked", "what is blocked, and why", "reading:blocked", options=_FILTERS[1:], example="aof blocked"),
@@ -370,4 +372,5 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *vocabulary_bench.VERBS,
 )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
     from aof.app.lists import Listed
 
+_READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
+
 
 def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
     """`aof list`."""
@@ -21,6 +23,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     """`aof ready`."""
     given = dict(values)
     explain = given.pop("explain", False)
+    given.setdefault("limit", _READY_LIMIT)
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
     if not explain:
