@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_SHORT, _LONGEST = 3, 9  # digits of a number; three are padded with zeros, more begin with another digit
+NUMBER_DIGITS = 9  # at most
+_PADDED = 3  # a number with more digits does not begin with zero
 _PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _PART_LENGTH = 40
 _NAME = _PART | frozenset("abcdefghijklmnopqrstuvwxyz._@:+")
@@ -32,7 +33,7 @@ def is_task_id(text: str) -> bool:
         and is_day(text[5:15])
         and number.isascii()
         and number.isdigit()
-        and (len(number) == _SHORT or (_SHORT < len(number) <= _LONGEST and number[0] != "0"))
+        and (len(number) == _PADDED or (_PADDED < len(number) <= NUMBER_DIGITS and number[0] != "0"))
     )
 
 

@@ -147,7 +147,8 @@ def holders(inode: int) -> list[int]:
             rows = [line.split() for line in table]
     except OSError:
         return []
-    return [int(row[4]) for row in rows if "FLOCK" in row and "->" not in row and row[5].endswith(f":{inode}")]
+    pids = (int(row[4]) for row in rows if "FLOCK" in row and "->" not in row and row[5].endswith(f":{inode}"))
+    return list(dict.fromkeys(pids))  # the table may tell a lock twice when it changes while it is read
 
 
 def _after_fork() -> None:

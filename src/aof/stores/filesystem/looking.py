@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-_BUFFER = 65_536
+_BUFFER = 8_192
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
 
 
 def digest(data: bytes) -> str:
@@ -55,10 +56,13 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def read(path: str) -> bytes | None:
-    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
+def read(path: str, directory: int | None = None) -> bytes | None:
+    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP).
+
+    The path may be relative to an open directory.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not hang us
+        fd = os.open(path, _READING, dir_fd=directory)
     except FileNotFoundError:
         return None
     try:

@@ -42,4 +42,4 @@ class Shown:
 
 def showing(records: str) -> str:
     """A statement that finds records, made into one that finds what is shown of them."""
-    return f"SELECT {', '.join(_FIELDS)} FROM (SELECT CAST(record AS TEXT) AS record FROM ({records}))"
+    return f"SELECT {', '.join(_FIELDS)} FROM ({records})"
