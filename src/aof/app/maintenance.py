@@ -79,7 +79,7 @@ def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False, say
         return Diagnosis(ok=not before, problems=before)
     say("mending")
     store.heal()
-    for task_id in store.checkup().edited:
+    for task_id in store.announced(store.checkup().edited):
         if refusal(store, clock, policy, task_id) is None:
             settle(store, clock, policy, task_id)
         else:
@@ -91,6 +91,6 @@ def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False, say
 
 def _problems(store: Store, clock: Clock, policy: Policy) -> tuple[Problem, ...]:
     found = store.checkup()
-    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in found.edited]
+    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
     return (*found.problems, *judged)

@@ -198,6 +198,10 @@ class Store(Protocol):
         """The tasks whose files are not what the log wrote, or are new."""
         ...
 
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
+        ...
+
     def nameless(self) -> tuple[str, ...]:
         """Files that people added without a task's ID as name."""
         ...

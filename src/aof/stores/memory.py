@@ -103,6 +103,10 @@ class MemoryStore:
         """There are no files."""
         yield from ()
 
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """Nothing needs to be read beforehand."""
+        yield from task_ids
+
     def nameless(self) -> tuple[str, ...]:
         """There are no files."""
         return ()

@@ -383,6 +383,10 @@ class FilesystemStore(Parts):
         """The tasks whose files are not what the log wrote, or are new."""
         return upkeep.unsettled(self)
 
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one, the log read once for many of them."""
+        return upkeep.announced(self, list(task_ids))
+
     def nameless(self) -> tuple[str, ...]:
         """Files that people added without a task's ID as name."""
         return upkeep.nameless(self)
