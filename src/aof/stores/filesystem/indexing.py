@@ -11,7 +11,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import AofError, LogDamaged
@@ -20,6 +19,7 @@ from aof.core.ids import is_task_id
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, markdown, queries, rows
+from aof.stores.filesystem.hashing import hexdigest
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
@@ -165,7 +165,7 @@ def _intact(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
             data = read(f"{task_id}.md", directory)
         except OSError:
             continue
-        if data is not None and sha256(data).hexdigest().startswith(digest):
+        if data is not None and hexdigest(data).startswith(digest):
             yield data
 
 
