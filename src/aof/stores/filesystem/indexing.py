@@ -172,7 +172,7 @@ def _intact(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
 def _parsed(files: Sequence[bytes], *, archived: bool) -> list[_Recorded]:
     """What the files hold: of many at once if they are all canonical, or of one after the other."""
     if not archived and (together := markdown.parse_heads(files)) is not None:
-        return together
+        return list(together)
     found: list[_Recorded] = []
     for data in files:
         with suppress(AofError):

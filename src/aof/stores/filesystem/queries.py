@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _MOST = 2**62
 _NUMBER = rows.number()
 _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
-_DONE = f"""SELECT 1 FROM tasks AS blocker WHERE blocker.status = 'done' AND {rows.name("blocker.place")} = edges.blocker
+_DONE = f"""SELECT 1 FROM tasks AS blocker
+  WHERE blocker.status = 'done' AND {rows.name("blocker.place")} = edges.blocker
   AND blocker.place IN ({rows.found("edges.blocker", "done")}, {rows.found("edges.blocker", "archive")})"""
 # Whether other tasks hold a task that is ready.
 HOLD = f"""UPDATE tasks SET held =
@@ -45,7 +46,7 @@ def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
     every = [*shared, *_others(query, values)]
     if not all(map(_storable, values.values())):
         every = shared = ["0"]
-    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query, values)] or ["0"]
+    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
     limit = -1 if query.limit is None else min(query.limit, _MOST)
     offset = min(query.offset, _MOST)
     counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
@@ -81,7 +82,7 @@ def _tallied(query: Query, shared: list[str]) -> str:
     ) GROUP BY 1"""
 
 
-def _lanes(query: Query, values: dict[str, Any]) -> Iterator[str]:
+def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.runnable_at is not None:
