@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from aof.core.errors import InvalidInput
+from aof.core.ids import is_agent_name
 from aof.core.policy import Policy
+from aof.core.scheduling.policy import Scheduling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-DEFAULT_TEXT = """\
+
+_TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
 # project = "my-project"
-# maintainers = ["you"]
+{maintainers}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -31,12 +34,24 @@ schemaVersion = 1
 # base = 60                      # seconds before the first retry; each further one waits three times as long
 # cap = 900
 
+# [scheduler]
+# maxConcurrent = 8              # runs at once, of all agents together
+# promote = true                 # tasks leave backlog by themselves once they wait for nothing
+
+# [sla]                          # seconds that a task may stay in a status before an alert is recorded
+# review = 86400
+
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
+
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
 """
 
 SCHEMA_VERSION = 1
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
+_MAINTAINERS = "maintainers = "
 
 
 class Section:
@@ -71,6 +86,20 @@ class RetrySettings(Section):
     cap: float = 900.0
 
 
+class SchedulerSettings(Section):
+    """What the scheduler may do."""
+
+    max_concurrent: int | None = None
+    promote: bool = True
+
+
+class NotifySettings(Section):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -80,7 +109,10 @@ class Settings(Section):
     storage: Storage = Storage()
     lease: LeaseSettings = LeaseSettings()
     retry: RetrySettings = RetrySettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    sla: Mapping[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = MappingProxyType({})
     resources: Mapping[str, int] = MappingProxyType({})
+    notify: NotifySettings = NotifySettings()
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -90,11 +122,27 @@ class Settings(Section):
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
             resource_slots=self.resources,
+            scheduling=Scheduling(
+                max_concurrent=self.scheduler.max_concurrent,
+                promote=self.scheduler.promote,
+                patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
+            ),
+            maintainers=self.maintainers,
         )
 
 
+def default_text(maintainer: str) -> str:
+    """The settings of a new data directory."""
+    import json
+
+    names = json.dumps([maintainer], ensure_ascii=False)
+    return _TEXT.replace(
+        "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
+    )
+
+
 def load_settings(root: str) -> Settings:
-    """Read `aof.toml`; a file that is all comments costs no parser."""
+    """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
         with open(f"{root}/aof.toml", encoding="utf-8") as file:
             text = file.read()
@@ -102,9 +150,22 @@ def load_settings(root: str) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
-    lines = map(str.strip, text.splitlines())
-    if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    told = [line for line in lines if line != _VERSION_LINE]
+    if not told:
         return Settings()
+    if len(told) == 1 and (names := _maintainers(told[0])) is not None:
+        return Settings(maintainers=names)
     from aof.config_file import parsed
 
     return parsed(text, Settings, f"{root}/aof.toml")
+
+
+def _maintainers(line: str) -> tuple[str, ...] | None:
+    """The names in a line as `init` writes it; any other way to write them is left to the parser."""
+    listed = line.removeprefix(_MAINTAINERS).partition("#")[0].strip()
+    names = listed[2:-2].split('", "')
+    plain = (
+        line.startswith(_MAINTAINERS) and listed[:2] == '["' and listed[-2:] == '"]' and all(map(is_agent_name, names))
+    )
+    return tuple(names) if plain else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from itertools import chain
 from types import FunctionType, UnionType
 
 from aof.core.errors import InvalidInput
@@ -45,7 +44,7 @@ def _checking(function: FunctionType, filters: Callable[..., Any]) -> Callable[.
 
     @wraps(function)
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        for name, value in chain(zip(names, args, strict=False), given.items()):
+        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
             if name not in known:  # worked out when it is first given, and only for what is
                 known[name] = _kind(sources, name)
             kind = known[name]

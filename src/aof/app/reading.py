@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from aof.app.lists import Listed, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.ids import is_part, is_task_id
 from aof.core.tasks.lifecycle import STATUSES
-from aof.ports.lists import Query
+from aof.ports.lists import Query, Row, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class Reading:
         self._store = store
         self._clock = clock
         self._policy = policy
+        self.noting: Callable[[], Callable[[Task], str | None] | None] = lambda: None
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
@@ -62,7 +65,7 @@ class Reading:
 
     def listed(self, query: Query) -> Listed:
         """Tasks in the order of their IDs."""
-        page = self._store.rows(query)
+        page = self._page(query)
         return Listed(total=page.total, tasks=page.rows)
 
     def ready(self, query: Query) -> Listed:
@@ -89,14 +92,29 @@ class Reading:
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
-        page = self._store.rows(query.but(limit=0) if compact else query)
+        page = self._page(query.but(limit=0) if compact else query)
         return Summary(total=page.total, by_status=page.by_status, tasks=page.rows)
+
+    def _page(self, query: Query) -> Rows:
+        """Rows as the store has them; records are read only where there is something to note of them."""
+        if self.noting() is None:
+            return self._store.rows(query)
+        page = self._store.find(query)
+        return Rows(page.by_status, self.rows(page.tasks))
+
+    def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
+        """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
+        note = self.noting() or (lambda _task: None)
+        return tuple(
+            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
+        )
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
         import msgspec
 
         from aof.app.execute import look
+        from aof.core.runs.pulse import present
         from aof.core.tasks.normalized import normalized_status
         from aof.ports.store import Scope
 
@@ -110,11 +128,12 @@ class Reading:
         shown.pop("layout", None)
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
-        shown["normalizedStatus"] = normalized_status(task, heartbeat, self._clock.now())
+        now = self._clock.now()
+        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}
-        if result is not None:
+        if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
 

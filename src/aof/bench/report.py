@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aof.bench import fabric, raw
+from aof.bench import fabric, raw, service
 from aof.bench.rounds import Entry, Figure, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, Measured
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
@@ -16,6 +16,8 @@ _MANY_PROCESSES = Need(0.33, aim=0.5)
 AHEAD = Need(1.0)
 _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
+_WHOLE = Need(1.0, at_most=True)
+_FIRST_STEP = 0.25  # seconds
 _CALL = Need(6, aim=4, at_most=True)
 _CALL_GROWTH = Need(1.5, at_most=True)
 _JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
@@ -116,6 +118,22 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
             ratio = found.growth(verb, size, few)
             rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
     return Part("The command line: one call, from its start to its end", tuple(rows))
+
+
+def served(found: service.Measured) -> Part:
+    """The scheduler and the service."""
+    grown = [found.large.value / found.small.value, found.large.low / found.small.low]
+    started = Figure(*(value / _FIRST_STEP for value in found.started))
+    idle = Figure(*[found.idle * 100] * 3)
+    ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
+    first = _time("from ready to the agent's first step", found.started)
+    rows = (
+        Row(ticks.name, ticks.figure, ticks.unit, Figure.of(grown), "the same at 100 tasks", Need(20, at_most=True)),
+        acting,
+        Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
+        Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
+    )
+    return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
 
 
 def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> Row:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import fabric, machine, report, rounds, sizes, startup
+from aof.bench import fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
 from aof.bench.table import Part, Row
 
 Say = Callable[[str], object]
+_ENOUGH = 50  # commits: with fewer it is a quick run
 
 
 class Plan(NamedTuple):
@@ -70,6 +71,7 @@ def measure(
     if measured:
         calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
         parts.append(report.calls(calls, plan.sizes))
+        parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
     return Run(header, [part for part in parts if part.rows])
 
 

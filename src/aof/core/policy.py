@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from aof.core.scheduling.policy import Scheduling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.org.chart import OrgChart
+
 _NONE: Mapping[str, int] = MappingProxyType({})
+_USUAL = Scheduling()
 
 
 class Policy:
     """What is in force."""
-
-    __slots__ = ("lease_ttl_ms", "max_attempts", "resource_slots", "retry_base_ms", "retry_cap_ms", "retry_factor")
 
     def __init__(
         self,
@@ -22,6 +29,9 @@ class Policy:
         retry_factor: int = 3,
         retry_cap_ms: int = 900_000,
         resource_slots: Mapping[str, int] = _NONE,
+        scheduling: Scheduling = _USUAL,
+        maintainers: tuple[str, ...] = (),
+        org: OrgChart | None = None,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -29,3 +39,10 @@ class Policy:
         self.retry_factor = retry_factor
         self.retry_cap_ms = retry_cap_ms
         self.resource_slots = resource_slots
+        self.scheduling = scheduling
+        self.maintainers = maintainers
+        self.org = org
+
+    def but(self, **changes: Any) -> Policy:
+        """The same policy with something changed."""
+        return Policy(**(vars(self) | changes))

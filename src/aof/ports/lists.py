@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Query:
-    """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
+    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
@@ -29,6 +29,7 @@ class Query:
         search: str | None = None,
         parent_id: str | None = None,
         runnable_at: str | None = None,
+        waiting_in: str = "ready",
         busy_resources: tuple[str, ...] = (),
         archived: bool = False,
         hidden: bool = True,
@@ -44,6 +45,7 @@ class Query:
         self.search = search
         self.parent_id = parent_id
         self.runnable_at = runnable_at
+        self.waiting_in = waiting_in
         self.busy_resources = busy_resources
         self.archived = archived
         self.hidden = hidden

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.looking import Seen, read, seen
@@ -118,6 +119,17 @@ class TaskFiles:
     def read_run(self, task_id: str, name: str, kind: type[_Record], *, archived: bool = False) -> _Record | None:
         """One of a run's files; None where it is missing or says nothing that we understand."""
         return self.run_document(f"{self._paths.run(task_id, archived=archived)}/{name}", kind)
+
+    def read_result(self, task_id: str, *, archived: bool = False) -> Result | UnreadableResult | None:
+        """What a run has reported; an error where its file says nothing that we understand."""
+        place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
+        try:
+            data = read(place)
+            return None if data is None else msgspec.json.decode(data, type=Result)
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            where = self._paths.relative(place)
+            hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
+            return UnreadableResult(f"{where} cannot be understood: {error}", hint, path=where)
 
     def run_document(self, path: str, kind: type[_Record]) -> _Record | None:
         """A run's file at any place."""

@@ -96,6 +96,10 @@ class Index:
         """The running tasks that occupy the resource."""
         return self._names(f"resource = ? AND {queries.RUNNING}", resource)
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._names(f"whose = ? AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL", agent)
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         running = f"resource <> 0 AND {queries.RUNNING}"

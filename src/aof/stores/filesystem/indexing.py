@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Event
+from aof.core.events import Event, is_remark
 from aof.core.ids import is_task_id
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
@@ -47,7 +47,7 @@ class _Changes:
     def apply(self, event: Event) -> None:
         """Let the event change its task."""
         task_id = event.task_id
-        if not task_id:
+        if not task_id or is_remark(event):
             return
         try:
             if task_id not in self._after:

@@ -66,12 +66,29 @@ def read(path: str, directory: int | None = None) -> bytes | None:
     except FileNotFoundError:
         return None
     try:
-        data = os.read(fd, _BUFFER)
-        if len(data) < _BUFFER:
-            return data
-        parts = [data]
-        while chunk := os.read(fd, 1 << 20):
-            parts.append(chunk)
-        return b"".join(parts)
+        return _rest(fd)
     finally:
         os.close(fd)
+
+
+def read_seen(path: str) -> tuple[bytes, Seen] | None:
+    """The same, and the file as it was before the first byte was read."""
+    try:
+        fd = os.open(path, _READING)
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(fd)
+        return _rest(fd), Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+    finally:
+        os.close(fd)
+
+
+def _rest(fd: int) -> bytes:
+    data = os.read(fd, _BUFFER)
+    if len(data) < _BUFFER:
+        return data
+    parts = [data]
+    while chunk := os.read(fd, 1 << 20):
+        parts.append(chunk)
+    return b"".join(parts)

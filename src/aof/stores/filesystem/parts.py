@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.files import TaskFiles
     from aof.stores.filesystem.histories import Histories
     from aof.stores.filesystem.log import Log
-    from aof.stores.filesystem.recovery import Recovery
-    from aof.stores.filesystem.redo import Redo
 
 
 class Parts:
@@ -69,20 +67,6 @@ class Parts:
         from aof.stores.filesystem.histories import Histories
 
         return Histories(self.reader)
-
-    @cached_property
-    def redo(self) -> Redo:
-        """Makes files follow the log again."""
-        from aof.stores.filesystem.redo import Redo
-
-        return Redo(self.paths, self.files, self.heads, self.disk)
-
-    @cached_property
-    def recovery(self) -> Recovery:
-        """Puts right what a power cut may have undone."""
-        from aof.stores.filesystem.recovery import Recovery
-
-        return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
 
     @cached_property
     def counter(self) -> Counter:

@@ -28,6 +28,11 @@ HOLD = f"""UPDATE tasks SET held =
   OR (waits_for_children IS NOT NULL
       AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = :id AND child.status {_UNFINISHED}))
   WHERE place = :place AND held < 2"""
+# The same for tasks in other folders, of which the tables do not keep it.
+_FREE = f"""json_extract(record, '$.cancel') IS NULL AND NOT coalesce(json_extract(record, '$.metadata.draft'), 0)
+  AND NOT EXISTS (SELECT 1 FROM edges WHERE task = {rows.name("tasks.place")} AND NOT EXISTS ({_DONE}))
+  AND (waits_for_children IS NULL OR NOT EXISTS (
+    SELECT 1 FROM tasks AS child WHERE child.parent = {rows.name("tasks.place")} AND child.status {_UNFINISHED}))"""
 UNMET = f"SELECT blocker FROM edges WHERE task = ? AND NOT EXISTS ({_DONE})"
 _DAY = rows.DAY
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
@@ -67,7 +72,8 @@ def _counted(lanes: list[str]) -> str:
 
 
 def _is_tallied(query: Query) -> bool:
-    return query.tag is None and query.search is None and query.parent_id is None
+    plain = query.runnable_at is None or query.waiting_in == "ready"
+    return plain and query.tag is None and query.search is None and query.parent_id is None
 
 
 def _tallied(query: Query, shared: list[str]) -> str:
@@ -86,8 +92,10 @@ def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.runnable_at is not None:
-        if "ready" in wanted:
+        if query.waiting_in == "ready" and "ready" in wanted:
             yield "held = 0 AND (waits_until IS NULL OR waits_until <= :moment)"
+        elif query.waiting_in != "ready" and query.waiting_in in wanted:
+            yield f"{rows.within(query.waiting_in)} AND (waits_until IS NULL OR waits_until <= :moment) AND {_FREE}"
         return
     for status in wanted:
         if status == "ready" and query.order == "schedule":

@@ -25,6 +25,7 @@ else:  # where the log ends can be seen without reading an event
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
+_TALK = (b',"type":"protocol.', b',"type":"delegation.')
 _SUFFIX = ".jsonl"
 
 
@@ -104,9 +105,14 @@ class Reader:
         return here, fresh
 
     def ids(self) -> Iterator[str]:
-        """The tasks that were ever created, each as often as it has events."""
+        """The tasks that were ever created, each as often as it has events.
+
+        What a message says of a task proves nothing, for the message may name one that never was.
+        """
         for day in log_days(self._paths):
             for line in self._lines(day, 0):
+                if line.startswith(_TALK, line.find(b",")):
+                    continue
                 at = line.find(_TASK) + len(_TASK)
                 yield line[at : line.find(b'"', at)].decode()
 

@@ -6,10 +6,11 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 
-from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
+from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.ids import is_task_id
 from aof.lazily import Lazily
 from aof.ports.lists import Query, Row, Rows
@@ -17,7 +18,7 @@ from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.locks import STRIPES, Held, stripe
-from aof.stores.filesystem.looking import digest, read, seen
+from aof.stores.filesystem.looking import digest, read, read_seen, seen
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, Paths, folder_of
 from aof.stores.filesystem.reader import Position
@@ -26,8 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core import times
     from aof.core.events import Event
+    from aof.core.handoffs.handoff import Handoff
     from aof.core.runs import run as runs
-    from aof.core.runs.run import Run
+    from aof.core.runs.run import Heartbeat, Run
     from aof.core.tasks.task import Task
     from aof.ports import store as ports
     from aof.ports.clock import Clock
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
     from aof.stores.filesystem import foreign, markdown, upkeep
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
+    from aof.stores.filesystem.handoffs import Handoffs
     from aof.stores.filesystem.index import Index
+    from aof.stores.filesystem.recovery import Recovery
+    from aof.stores.filesystem.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit, Loaded
     from aof.stores.fold import Folded
 else:  # lists and counts need none of these
@@ -101,6 +106,27 @@ class FilesystemStore(Parts):
                 if self._index is None:
                     self._index = Index(self)
         return self._index
+
+    @cached_property
+    def handed(self) -> Handoffs:
+        """Keeps the records of handoffs, and the files that come with them."""
+        from aof.stores.filesystem.handoffs import Handoffs
+
+        return Handoffs(self.paths, self.disk, self.folded)
+
+    @cached_property
+    def redo(self) -> Redo:
+        """Makes files follow the log again."""
+        from aof.stores.filesystem.redo import Redo
+
+        return Redo(self.paths, self.files, self.heads, self.disk, lambda: self.handed)
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        """Puts right what a power cut may have undone."""
+        from aof.stores.filesystem.recovery import Recovery
+
+        return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None) -> bool:
@@ -204,8 +230,7 @@ class FilesystemStore(Parts):
                 return held
             self.locks.release(held)
             for name in shared:
-                lock = self.locks.acquire(name)
-                assert lock is not None
+                lock = self.locks.take(name)
                 try:
                     self._finish(lock)
                 finally:
@@ -237,12 +262,13 @@ class FilesystemStore(Parts):
         if head is None and not present and self.heads.knows_day_of(task_id):
             return units.Loaded(None)
         if head is not None and present == [head.folder]:
-            path = self.paths.task(head.folder, task_id)
-            file = seen(path)
-            with suppress(OSError):
-                data = read(path)
-                if data is not None and head.matches(data):
-                    return units.Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
+            try:
+                found = read_seen(self.paths.task(head.folder, task_id))
+            except OSError:
+                found = None
+            if found is not None and head.matches(found[0]):
+                task = markdown.parse(found[0], archived=head.folder == "archive")
+                return units.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
@@ -340,6 +366,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life, read without a lock: each file is replaced whole."""
+        with clearly("read the heartbeats"):
+            return {task_id: self.files.read_run(task_id, "run_heartbeat.json", runs.Heartbeat) for task_id in task_ids}
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
         task = self._any_version(task_id)
@@ -358,6 +389,11 @@ class FilesystemStore(Parts):
     def _any_version(self, task_id: str) -> Task | None:
         with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
+        with clearly("read the handoffs"):
+            return self.handed.all()
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
@@ -444,6 +480,9 @@ class FilesystemStore(Parts):
 
     def close(self) -> None:
         """Let go of everything."""
+        if "counter" in self.__dict__:
+            with suppress(OSError, LockTimeout):  # a gap is fine
+                self.counter.give_back()
         if self._index is not None:
             self._index.close()
         super().close()

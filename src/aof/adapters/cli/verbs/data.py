@@ -21,7 +21,11 @@ _NEEDS_DOCTOR = 5
 def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     dry = values.get("dry_run", False)
-    root, fresh = context.bootstrap("plan_data_dir" if dry else "init_data_dir")(context.options.get("data_dir"))
+    where = context.options.get("data_dir")
+    actor = context.options.get("actor")
+    root, fresh = (
+        context.bootstrap("plan_data_dir")(where) if dry else context.bootstrap("init_data_dir")(where, actor=actor)
+    )
     word = "would be made" if dry and fresh else "made" if fresh else "is there already"
     data = {"dataDir": root, "created": fresh and not dry, "dryRun": dry}
     return Answer(data, lambda screen: screen.line(f"{root} {word}"))
@@ -66,6 +70,9 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
         said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
     elif event.type == "task.created":
         said = what["task"]["title"]
+    elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
+        told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
+        said = "  ".join(str(one) for one in told if one)
     elif "workLog" in what:
         said = what["workLog"]
     elif "fields" in what:
