@@ -383,8 +383,8 @@ def test_a_tick_reads_no_finished_task(room: Room, fabric: Fabric, monkeypatch: 
     read: list[str] = []
     decode = rows.record
 
-    def noted(blob: str) -> object:
-        task = decode(blob)
+    def noted(text: str) -> object:
+        task = decode(text)
         read.append(task.id)
         return task
 

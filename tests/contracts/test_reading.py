@@ -115,6 +115,36 @@ class TestFind:
             assert fabric.store.find(Query(status=("cancelled",))).total == number
 
 
+class TestIds:
+    """What a part of an ID stands for."""
+
+    @pytest.mark.parametrize(
+        ("part", "expected"),
+        [
+            ("001", ["03-02-001", "03-03-001"]),
+            ("03-001", ["03-03-001"]),
+            ("03-02-001", ["03-02-001"]),
+            ("002", ["03-02-002"]),
+            ("100", ["03-02-1000"]),
+            ("1000", ["03-02-1000"]),
+            ("02", ["03-02-001", "03-02-002", "03-02-1000", "03-03-021"]),
+            ("021", ["03-03-021"]),
+            ("9", []),
+            ("0", ["03-02-001", "03-02-002", "03-02-1000", "03-03-001", "03-03-021"]),
+            ("1", ["03-02-1000"]),
+            ("0000000001", []),
+        ],
+    )
+    def test_a_part_begins_at_a_dash_and_the_end_alone_is_enough(
+        self, store: Store, clock: FakeClock, part: str, expected: list[str]
+    ) -> None:
+        names = ("03-02-001", "03-02-002", "03-02-1000", "03-03-001", "03-03-021")
+        commit(store, clock, *(created(f"TASK-2026-{name}") for name in names))
+        commit(store, clock, moved("TASK-2026-03-03-021", "ready", "backlog"))
+
+        assert [name.removeprefix("TASK-2026-") for name in store.ids(part)] == expected
+
+
 class TestActive:
     """What scheduling looks at."""
 
@@ -226,6 +256,7 @@ def test_every_store_answers_a_query_alike(data: st.DataObject, pair: Callable[[
         offset=st.integers(0, 3),
         counted=st.booleans(),
         runnable_at=st.none() | st.just("2026-03-02T09:00:00.000Z"),
+        waiting_in=st.sampled_from(["ready", "backlog", "blocked"]),
         busy_resources=st.lists(st.sampled_from(["gpu", "lab"]), max_size=2, unique=True).map(tuple),
     )
     for query in data.draw(st.lists(queries, min_size=1, max_size=10)):

@@ -6,21 +6,20 @@ Must not know where the database lies, nor who may use it when.
 from __future__ import annotations
 
 import gc
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from aof.core.errors import AofError, LogDamaged
+from aof.core.errors import LogDamaged
 from aof.core.events import Event, is_remark
 from aof.core.ids import is_task_id
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
-from aof.stores.filesystem import checkpoint, markdown, queries, rows
-from aof.stores.filesystem.hashing import hexdigest
-from aof.stores.filesystem.looking import read
+from aof.stores.filesystem import checkpoint, queries, rows
+from aof.stores.filesystem.intact import Recorded, intact
+from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _BATCH = 5_000
-_AT_ONCE = 200  # files: one kind of work for many of them keeps the processor's caches warm
-_Recorded = tuple[Task, bytes | None]
-_RECORD = f"SELECT record FROM tasks WHERE place IN ({', '.join('?' * len(rows.FOLDERS))})"
 
 
 class _Changes:
@@ -51,7 +47,7 @@ class _Changes:
             return
         try:
             if task_id not in self._after:
-                found = self._database.execute(_RECORD, rows.places(task_id)).fetchone()
+                found = self._database.execute(queries.RECORD, rows.places(task_id)).fetchone()
                 self._before[task_id] = self._after[task_id] = rows.record(found[0]) if found is not None else None
             self._after[task_id] = evolve(self._after[task_id], event)
         except (ValueError, KeyError, TypeError) as error:
@@ -61,7 +57,9 @@ class _Changes:
         """Put the changed rows in the place of the old ones, and tell whom that holds or sets free."""
         old = [task for task in self._before.values() if task is not None]
         new = [task for task in self._after.values() if task is not None]
-        self._database.executemany("DELETE FROM tasks WHERE place = ?", ((rows.row(task)[0],) for task in old))
+        self._database.executemany(
+            "DELETE FROM tasks WHERE place = ?", ((rows.place(folder_of(task), task.id),) for task in old)
+        )
         self._database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in old))
         _insert(self._database, [(task, None) for task in new])
         touched = {task.id for task in new} | {task.parent_id for task in (*old, *new) if task.parent_id is not None}
@@ -99,7 +97,8 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
     seen: dict[str, int] = {}
     filling = _Filling()
     with database, _without_collecting():
-        for some in _files(store, noted, seen):
+        for some in intact(store.paths, noted):
+            seen.update([(task.id, task.rev) for task, _ in some])
             _insert(database, some, filling)
     here, fresh = store.reader.unseen(since, seen)
     odd = {task_id for tasks in noted.values() for task_id, _ in tasks if task_id not in seen}
@@ -138,50 +137,7 @@ def _finish(database: sqlite3.Connection, filling: _Filling) -> None:
     _hold(database, filling.waiting)
 
 
-def _files(
-    store: FilesystemStore, noted: dict[str, list[tuple[str, str]]], seen: dict[str, int]
-) -> Iterator[list[_Recorded]]:
-    """Every task whose file is as the log wrote it, with its record where that is at hand; notes their numbers."""
-    for folder, path in store.paths.folders:
-        tasks = noted[folder]
-        if not tasks:
-            continue
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for start in range(0, len(tasks), _AT_ONCE):
-                files = list(_intact(directory, tasks[start : start + _AT_ONCE]))
-                some = _parsed(files, archived=folder == "archive")
-                for task, _ in some:
-                    seen[task.id] = task.rev
-                yield some
-        finally:
-            os.close(directory)
-
-
-def _intact(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
-    """The files that are as the log wrote them."""
-    for task_id, digest in tasks:
-        try:
-            data = read(f"{task_id}.md", directory)
-        except OSError:
-            continue
-        if data is not None and hexdigest(data).startswith(digest):
-            yield data
-
-
-def _parsed(files: Sequence[bytes], *, archived: bool) -> list[_Recorded]:
-    """What the files hold: of many at once if they are all canonical, or of one after the other."""
-    if not archived and (together := markdown.parse_heads(files)) is not None:
-        return list(together)
-    found: list[_Recorded] = []
-    for data in files:
-        with suppress(AofError):
-            own = None if archived else markdown.parse_own(data)
-            found.append(own or (markdown.parse(data, archived=archived), None))
-    return found
-
-
-def _insert(database: sqlite3.Connection, tasks: Sequence[_Recorded], filling: _Filling | None = None) -> None:
+def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _Filling | None = None) -> None:
     """Add rows and edges; the triggers that keep the tallies are not there yet while tables are filled."""
     made = [rows.row(task, record) for task, record in tasks]
     waiting = [task for task, _ in tasks if task.depends_on]
@@ -196,8 +152,8 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[_Recorded], filling: _
 
 def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
     """Work out anew whether other tasks hold these."""
-    named = [{"id": task_id, "place": rows.place("ready", task_id)} for task_id in task_ids if is_task_id(task_id)]
-    database.executemany(queries.HOLD, named)
+    named = [task_id for task_id in task_ids if is_task_id(task_id)]
+    database.executemany(queries.HOLD, [(task_id, task_id, *rows.places(task_id)) for task_id in named])
 
 
 def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:

@@ -17,22 +17,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MOST = 2**62
+_IN_ID = frozenset("task-0123456789")
 _NUMBER = rows.number()
 _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
-_DONE = f"""SELECT 1 FROM tasks AS blocker
-  WHERE blocker.status = 'done' AND {rows.name("blocker.place")} = edges.blocker
-  AND blocker.place IN ({rows.found("edges.blocker", "done")}, {rows.found("edges.blocker", "archive")})"""
-# Whether other tasks hold a task that is ready.
+_DONE_PLACES = ", ".join(rows.found("edges.blocker", folder) for folder in ("done", "archive"))
+_DONE = f"""SELECT 1 FROM tasks AS blocker WHERE blocker.place IN ({_DONE_PLACES})
+  AND blocker.status = 'done' AND {rows.name("blocker.place")} = edges.blocker"""
+_ANY_PLACE = ", ".join("?" * len(rows.FOLDERS))
+# Whether other tasks hold a task: its ID twice, and all its places.
 HOLD = f"""UPDATE tasks SET held =
-  EXISTS (SELECT 1 FROM edges WHERE task = :id AND NOT EXISTS ({_DONE}))
+  EXISTS (SELECT 1 FROM edges WHERE task = ? AND NOT EXISTS ({_DONE}))
   OR (waits_for_children IS NOT NULL
-      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = :id AND child.status {_UNFINISHED}))
-  WHERE place = :place AND held < 2"""
-# The same for tasks in other folders, of which the tables do not keep it.
-_FREE = f"""json_extract(record, '$.cancel') IS NULL AND NOT coalesce(json_extract(record, '$.metadata.draft'), 0)
-  AND NOT EXISTS (SELECT 1 FROM edges WHERE task = {rows.name("tasks.place")} AND NOT EXISTS ({_DONE}))
-  AND (waits_for_children IS NULL OR NOT EXISTS (
-    SELECT 1 FROM tasks AS child WHERE child.parent = {rows.name("tasks.place")} AND child.status {_UNFINISHED}))"""
+      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
+  WHERE place IN ({_ANY_PLACE}) AND held < 2"""
+RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 UNMET = f"SELECT blocker FROM edges WHERE task = ? AND NOT EXISTS ({_DONE})"
 _DAY = rows.DAY
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
@@ -72,8 +70,7 @@ def _counted(lanes: list[str]) -> str:
 
 
 def _is_tallied(query: Query) -> bool:
-    plain = query.runnable_at is None or query.waiting_in == "ready"
-    return plain and query.tag is None and query.search is None and query.parent_id is None
+    return query.tag is None and query.search is None and query.parent_id is None
 
 
 def _tallied(query: Query, shared: list[str]) -> str:
@@ -81,7 +78,7 @@ def _tallied(query: Query, shared: list[str]) -> str:
     if query.runnable_at is None:
         parts += [] if query.archived else ["archived = 0"]
         return f"SELECT status, sum(tasks) FROM tallies WHERE {' AND '.join(parts) or '1'} GROUP BY 1"
-    every = " AND ".join(("held = 0", *parts))
+    every = " AND ".join((_free(query), *parts))
     return f"""SELECT status, sum(tasks) FROM (
       SELECT status, tasks FROM tallies WHERE waits = 0 AND {every}
       UNION ALL SELECT status, 1 FROM tasks INDEXED BY by_wait WHERE waits_until <= :moment AND {every}
@@ -92,18 +89,21 @@ def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.runnable_at is not None:
-        if query.waiting_in == "ready" and "ready" in wanted:
-            yield "held = 0 AND (waits_until IS NULL OR waits_until <= :moment)"
-        elif query.waiting_in != "ready" and query.waiting_in in wanted:
-            yield f"{rows.within(query.waiting_in)} AND (waits_until IS NULL OR waits_until <= :moment) AND {_FREE}"
+        if query.waiting_in in wanted:
+            yield f"{_free(query)} AND (waits_until IS NULL OR waits_until <= :moment)"
         return
     for status in wanted:
-        if status == "ready" and query.order == "schedule":
-            yield from ("held = 0", "held = 1", "held = 2")
+        if status not in rows.OVER and query.order == "schedule":
+            yield from (f"status = '{status}' AND held = {held}" for held in range(3))
         elif status in STATUSES:
             yield rows.within(status)
     if query.archived:
         yield " AND ".join((rows.within("archive"), *_in_status(query)))
+
+
+def _free(query: Query) -> str:
+    """The condition for what no other task holds."""
+    return f"status = '{query.waiting_in}' AND held = 0" if query.waiting_in in STATUSES else "0"
 
 
 def _in_status(query: Query) -> tuple[str, ...]:
@@ -132,8 +132,9 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
         values["tag"] = f"{rows.BETWEEN}{query.tag}{rows.BETWEEN}"
         yield "instr(tags, :tag) > 0"
     if query.search is not None:
-        values["words"] = query.search.casefold()
-        yield f"(instr(words, :words) > 0 OR instr(lower({rows.name()}), :words) > 0)"
+        values["words"] = words = query.search.casefold()
+        in_id = f" OR instr(lower({rows.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+        yield f"(instr(words, :words) > 0{in_id})"
     if query.parent_id is not None:
         values["parent"] = query.parent_id
         yield "parent = :parent"

@@ -72,10 +72,9 @@ class Redo:
                 self.set_aside(folder, f"{task_id}.runs")
 
     def unknown_handoffs(self, last: int) -> None:
-        """Put records aside that were written after the log's last event; the log's own versions are redone."""
-        for handoff in self._handed().all():
-            if handoff.rev > last:
-                self.set_aside(self._paths.handoff(handoff.id), f"{handoff.id}.json")
+        """Put records aside that the log may know nothing of; its own versions are redone."""
+        for path in self._handed().unproven(last):
+            self.set_aside(path, os.path.basename(path))
 
     def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None) -> None:
         task = _task(folded)

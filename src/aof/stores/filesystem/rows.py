@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from aof.core.ids import split_task_id
-from aof.core.tasks.lifecycle import PRIORITIES, STATUSES
+from aof.core.tasks.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -28,12 +28,13 @@ BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 FOLDERS: Final = (*STATUSES, "archive")
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
 DAY: Final = 1 << _NUMBER_BITS  # places that a day of IDs has
+OVER: Final = FINISHED | {"archive"}
 _FIRST: Final = {folder: number << _ID_BITS for number, folder in enumerate(FOLDERS)}
 _TURNS: Final = {priority: str(rank) for rank, priority in enumerate(PRIORITIES)}
 _FREE, _MUST_NOT_START = 0, 2
 
-# `whose` and `resource` are 0 where there is none. Only a task in ready/ is held: 0 by nothing, 1 by other tasks,
-# 2 it must not start. `tallies` says how many tasks are alike in all that its columns name.
+# `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
+# 2 for it must not start. `tallies` says how many tasks are alike in all that its columns name.
 TABLES: Final = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
@@ -65,7 +66,7 @@ _OUT = f"UPDATE tallies SET tasks = tasks - 1 WHERE {_SAME}; DELETE FROM tallies
 _IN = f"INSERT INTO tallies VALUES ({_alike('new')}, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;"
 # What is made when the rows are there: one sort is cheaper than as many searches.
 INDEXES: Final = f"""
-CREATE INDEX by_turn ON tasks (held, turn, place, waits_until, resource, whose, hidden) WHERE held IS NOT NULL;
+CREATE INDEX by_turn ON tasks (status, held, turn, place, waits_until, resource, whose, hidden) WHERE held IS NOT NULL;
 CREATE INDEX by_blocker ON edges (blocker);
 CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
 CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
@@ -124,12 +125,9 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
     """A task as a row, held by nothing yet; its record as JSON may be at hand already."""
     routing, tags, metadata = task.routing, task.routing.tags, task.metadata
     whose = task.lease.agent if task.lease is not None else routing.agent
-    if task.archived:
-        folder, held = "archive", -1
-    else:
-        folder = task.status
-        may_start = task.cancel is None and not metadata.get("draft")
-        held = -1 if folder != "ready" else _FREE if may_start else _MUST_NOT_START
+    folder = "archive" if task.archived else task.status
+    may_start = task.cancel is None and not metadata.get("draft")
+    held = -1 if folder in OVER else _FREE if may_start else _MUST_NOT_START
     task_id = task.id
     return (
         _FIRST[folder] | _days[task_id[5:15]] | int(task_id[16:]),
