@@ -10,7 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.app.tick import Tick
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.scheduling.policy import Scheduling
 from aof.stores.filesystem import rows
 from aof.stores.filesystem.files import TaskFiles

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
 from aof.core.errors import NothingReady
-from aof.ports.store import Query, Store
+from aof.ports.lists import Query
+from aof.ports.store import Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created, moved
 

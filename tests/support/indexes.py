@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.clock import Clock
 from aof.stores.filesystem import indexing
 from aof.stores.filesystem.store import FilesystemStore

@@ -20,12 +20,12 @@ from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.ports.store import Query
+from aof.ports.lists import Query
 
 if TYPE_CHECKING:
     from aof.app.execute import Done
     from aof.app.scheduling import Scheduling
-    from aof.core.records import Policy
+    from aof.core.policy import Policy
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
@@ -158,7 +158,7 @@ class Tick:
         )
 
     def _find(self, query: Query) -> tuple[Task, ...]:
-        return self._store.find(msgspec.structs.replace(query, counted=False, order="schedule")).tasks
+        return self._store.find(query.but(counted=False, order="schedule")).tasks
 
     def _carried_out(self, action: Action, task: Task) -> str | None:
         """Do it; why it was not done, if so. The machine's own trouble ends the tick."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
+from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.errors import AofError
@@ -44,29 +45,6 @@ class ScopeTooNarrow(Exception):
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
         self.scope = scope
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
-
-    Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
-    """
-
-    status: tuple[str, ...] = ()
-    agent: str | None = None
-    unrouted_too: bool = False
-    tag: str | None = None
-    search: str | None = None
-    parent_id: str | None = None
-    runnable_at: str | None = None
-    waiting_in: str = "ready"
-    busy_resources: tuple[str, ...] = ()
-    archived: bool = False
-    hidden: bool = True
-    order: str = "id"
-    limit: int | None = None
-    offset: int = 0
-    counted: bool = True
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -203,6 +181,10 @@ class Store(Protocol):
 
     def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
         """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
+        ...
+
+    def rows(self, query: Query) -> Rows:
+        """What `find` finds for who shows a list: each task as a row, with what is odd about its file."""
         ...
 
     def ids(self, part: str) -> tuple[str, ...]:

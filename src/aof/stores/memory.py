@@ -19,7 +19,8 @@ from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
-from aof.ports.store import Active, Checkup, Page, Query, Scope
+from aof.ports.lists import Query, Row, Rows
+from aof.ports.store import Active, Checkup, Page, Scope
 from aof.stores.memory_unit import Kept, MemoryUnit, copied
 from aof.stores.selection import active, select
 
@@ -64,6 +65,12 @@ class MemoryStore:
         by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else page)))
         shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
         return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
+
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        page = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
+        return Rows(page.by_status, tuple(shown))
 
     def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
         """What scheduling looks at."""

@@ -13,7 +13,8 @@ import msgspec
 from aof.core.ids import split_task_id
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
-from aof.ports.store import Active, Query
+from aof.ports.lists import Query
+from aof.ports.store import Active
 
 
 def select(query: Query, tasks: dict[str, Task]) -> list[Task]:

@@ -14,7 +14,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.store import Problem
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AlreadyClaimed, NothingReady
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem import cache, indexing
 from aof.stores.filesystem import database as database_file
 from aof.stores.filesystem.store import FilesystemStore

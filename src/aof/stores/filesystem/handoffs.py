@@ -17,7 +17,7 @@ from aof.core.handoffs.evolve import evolve_handoff
 from aof.core.handoffs.handoff import Handoff, age, is_handoff_id
 from aof.core.tasks.task import Task
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import digest, read
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 
 from aof.core.ids import is_task_id, split_task_id, task_id
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.hashing import hexdigest
 from aof.stores.filesystem.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
 
 _LINE = 32
@@ -32,7 +32,7 @@ class Head:
 
     def matches(self, data: bytes) -> bool:
         """Whether the bytes are exactly what the log wrote."""
-        return sha256(data).hexdigest()[:_DIGEST] == self.digest
+        return hexdigest(data)[:_DIGEST] == self.digest
 
 
 class Heads:

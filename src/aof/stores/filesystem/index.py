@@ -5,19 +5,28 @@ Must not know how that cache is kept up, nor what the answers are for.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from aof.core.ids import NUMBER_DIGITS, matches, split_task_id
-from aof.ports.store import Active, Page, Query
+from aof.lazily import Lazily
+from aof.ports.lists import Query
 from aof.stores.filesystem import queries, rows
 from aof.stores.filesystem.cache import Cache
+from aof.stores.filesystem.shown import Shown, showing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    import msgspec
+
+    from aof.ports import store as ports
+    from aof.ports.store import Active, Page
     from aof.stores.filesystem.store import FilesystemStore
+else:  # who asks for rows needs no records
+    msgspec = Lazily("msgspec")
+    ports = Lazily("aof.ports.store")
 
 _NAMES = f"SELECT {rows.name()} FROM tasks WHERE {{}} ORDER BY {rows.number()}"
 
@@ -39,7 +48,17 @@ class Index:
                 by_status = dict(database.execute(counts, values).fetchall())
             else:
                 by_status = dict(Counter(task.status for task in tasks))
-            return Page(sum(by_status.values()), by_status, tasks)
+            return ports.Page(sum(by_status.values()), by_status, tasks)
+
+        return self._cache.ask(both)
+
+    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown]]:
+        """The same for who shows a list: counts, and of each task what a row needs."""
+        counts, records, values = queries.asked(query)
+
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown]]:
+            found = [Shown(*one) for one in database.execute(showing(records), values)]
+            return dict(database.execute(counts, values).fetchall()), found
 
         return self._cache.ask(both)
 
@@ -79,9 +98,7 @@ class Index:
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds."""
-        sql = f"SELECT record FROM tasks WHERE whose <> 0 AND whose = ? AND {queries.RUNNING} ORDER BY place"
-        running = [rows.record(text) for (text,) in self._rows(sql, agent)]
-        return tuple(task.id for task in running if task.lease is not None)
+        return self._names(f"whose = ? AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL", agent)
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from hashlib import sha256
 
 from aof.core.errors import AofError
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import markdown
-from aof.stores.filesystem.files import read
+from aof.stores.filesystem.hashing import hexdigest
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 
 _AT_ONCE = 200  # files: one kind of work for many of them keeps the processor's caches warm
@@ -44,7 +44,7 @@ def _unchanged(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
             data = read(f"{task_id}.md", directory)
         except OSError:
             continue
-        if data is not None and sha256(data).hexdigest().startswith(digest):
+        if data is not None and hexdigest(data).startswith(digest):
             yield data
 
 

@@ -7,7 +7,8 @@ of every command, so it builds the text from as few calls as possible. Must not 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import compress
 from operator import add, attrgetter, ne
 from typing import Any, Final
@@ -22,8 +23,6 @@ _astuple = msgspec.structs.astuple
 _put = msgspec.structs.force_setattr
 _encode = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
-_decode = msgspec.json.Decoder(Task).decode
-_decode_many = msgspec.json.Decoder(list[Task]).decode
 _REQUIRED: Final = sum(field.required for field in FIELDS)
 _REV: Final = [field.name for field in FIELDS].index("rev")
 _REQUIRED_LINES: Final = [f"{field.encode_name}: ".encode() for field in FIELDS[:_REQUIRED]]
@@ -36,6 +35,17 @@ _OTHERS: Final = tuple(map(attrgetter, NOT_FRONTMATTER))
 
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
 _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
+
+
+@cache
+def _decoder() -> Callable[[bytes], Task]:
+    """Takes a millisecond to make, which who only writes need not wait for."""
+    return msgspec.json.Decoder(Task).decode
+
+
+@cache
+def _many_decoder() -> Callable[[bytes], list[Task]]:
+    return msgspec.json.Decoder(list[Task]).decode
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -149,7 +159,7 @@ def parse_own(data: bytes) -> tuple[Task, bytes] | None:
         return None
     whole, start = found
     try:
-        task = _decode(whole)
+        task = _decoder()(whole)
         if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
             return None
         _pack(task)  # fails for integers beyond 64 bits
@@ -167,7 +177,7 @@ def parse_heads(files: Sequence[bytes]) -> list[tuple[Task, bytes]] | None:
     wholes = [one[0] for one in found if one is not None]
     together = b"[%b]" % b",".join(wholes)
     try:
-        tasks = _decode_many(together)
+        tasks = _many_decoder()(together)
     except (ValueError, RecursionError, msgspec.DecodeError):
         return None
     if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(any(map(get, tasks)) for get in _OTHERS):

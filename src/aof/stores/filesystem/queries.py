@@ -7,11 +7,14 @@ as the page goes. How many match is not counted but looked up in the tallies, wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 from aof.core.tasks.lifecycle import FINISHED, STATUSES
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem import rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MOST = 2**62
 _IN_ID = frozenset("task-0123456789")
@@ -39,16 +42,8 @@ NUMBERED = f"""WITH RECURSIVE days(first) AS (
 RUNNING = rows.within("in-progress")
 
 
-class Asked(NamedTuple):
-    """The statements for counts by status and for a page of records, and the values of both."""
-
-    counts: str
-    records: str
-    values: dict[str, Any]
-
-
-def asked(query: Query) -> Asked:
-    """The query as statements."""
+def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
+    """The query as statements for counts by status and for a page of records, and the values of both."""
     values: dict[str, Any] = {}
     shared = list(_shared(query, values))
     every = [*shared, *_others(query, values)]
@@ -59,7 +54,7 @@ def asked(query: Query) -> Asked:
     offset = min(query.offset, _MOST)
     counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
     values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
-    return Asked(counts, _page(query, lanes), values)
+    return counts, _page(query, lanes), values
 
 
 def _page(query: Query, lanes: list[str]) -> str:

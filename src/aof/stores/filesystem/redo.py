@@ -16,8 +16,9 @@ from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import TaskFiles, digest, document, read
+from aof.stores.filesystem.files import TaskFiles, document
 from aof.stores.filesystem.heads import Heads
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import Paths, folder_of
 from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
-
-import msgspec
 
 from aof.core.ids import split_task_id
 from aof.core.tasks.lifecycle import FINISHED, PRIORITIES, STATUSES
-from aof.core.tasks.task import Task
-from aof.ports.store import Active
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from aof.core.tasks.task import Task
+    from aof.ports.store import Active
+    from aof.stores.filesystem import codec
+else:  # who only asks for rows needs no records
+    codec = Lazily("aof.stores.filesystem.codec")
 
 VERSION: Final = 4
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
@@ -67,10 +73,6 @@ CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
 CREATE TRIGGER held AFTER UPDATE OF held ON tasks BEGIN {_OUT} {_IN} END;
 """
 TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Task).decode
-_decode_active = msgspec.json.Decoder(Active).decode
 
 
 class _Days(dict[str, int]):
@@ -141,7 +143,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if metadata.get("waitForChildren") else 0,
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
-        (record or _encode(msgspec.structs.replace(task, body="", layout=None))).decode(),
+        (record or codec.encode_task(task)).decode(),
     )
 
 
@@ -158,9 +160,9 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 
 def record(text: str) -> Task:
     """The task of a row, without its body."""
-    return _decode(text)
+    return codec.decode(text)
 
 
 def active(text: str) -> Active:
     """What scheduling looks at in the task of a row."""
-    return _decode_active(text)
+    return codec.decode_active(text)

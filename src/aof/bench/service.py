@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.app.tick import Tick
+from aof.bench import fabric as lifecycle
+from aof.bench.rounds import Figure
 from aof.bootstrap import open_fabric
-from bench import fabric as lifecycle
-from bench.rounds import Figure
 
 LARGE, SMALL, QUICK = (9_400, 500, 100), (94, 5, 1), (94, 50, 10)
 _TICKS = 25
