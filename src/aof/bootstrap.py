@@ -16,6 +16,8 @@ from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from aof.app.maintenance import Diagnosis
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
@@ -158,3 +160,10 @@ def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str) -> tup
 
     root, _ = plan_data_dir(data_dir)
     return root, unpack(source, root)
+
+
+def surfaces() -> ModuleType:
+    """What others connect to; loaded only when something of it is asked for."""
+    from aof import serving
+
+    return serving

@@ -73,6 +73,10 @@ class Fabric(Questions):
         """Who calls, unless a call says otherwise."""
         return self._actor
 
+    def as_actor(self, actor: str, run: str | None = None) -> Fabric:
+        """The same data, asked by somebody else; closing either closes both."""
+        return Fabric(self.store, self._clock, self._policy, actor, run)
+
     def create(
         self,
         title: str,
@@ -287,6 +291,7 @@ class Fabric(Questions):
         tests: dict[str, int] | None = None,
         notes: str | None = None,
         acceptance: Sequence[Any] = (),
+        caller_role: str | None = None,
         run: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
@@ -306,6 +311,7 @@ class Fabric(Questions):
             tests=tests,
             notes=notes,
             acceptance=tuple(acceptance),
+            caller_role=caller_role,
         )
 
     def approve(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:

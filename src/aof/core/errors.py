@@ -3,7 +3,8 @@
     AofError
     ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy
+    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
+    │                              Unauthenticated, NotAllowed, ActorMismatch
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
     │                              UnsupportedVersion
@@ -135,6 +136,24 @@ class ResourceBusy(Refused):
     """Another running task occupies the resource."""
 
     code = "resource_busy"
+
+
+class Unauthenticated(Refused):
+    """The caller did not prove who it is."""
+
+    code = "unauthenticated"
+
+
+class NotAllowed(Refused):
+    """The caller's role does not cover this operation."""
+
+    code = "not_allowed"
+
+
+class ActorMismatch(Refused):
+    """The caller claims to be somebody else than its token says."""
+
+    code = "actor_mismatch"
 
 
 class Invalid(AofError):

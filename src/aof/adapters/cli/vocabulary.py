@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_surfaces
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
@@ -194,6 +195,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--summary", "what was done; goes to the work log", metavar="T"),
             Option("--outcome", "complete, needs_review or blocked", metavar="O"),
             _BLOCKERS,
+            Option("--role", "the role that you act in", metavar="R", target="caller_role"),
             _RUN,
             _AGENT,
         ),
@@ -370,4 +372,5 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *vocabulary_surfaces.VERBS,
 )

@@ -20,7 +20,7 @@ DIRECTORIES = (
     "locks/heads",
     "tmp",
 )
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/")
+IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
 
 
 class Paths:
@@ -34,6 +34,7 @@ class Paths:
         self.heads = f"{root}/locks/heads"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.index = f"{root}/index.sqlite"
+        self.tokens = f"{root}/tokens.json"
         self.runs = f"{root}/runs"
         self.temporary = f"{root}/tmp"  # noqa: S108 - inside the data directory
         self._folders = {status: f"{root}/tasks/{status}/" for status in STATUSES} | {
