@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from aof import __version__
 from aof.adapters.system import SystemClock
 from aof.app import tokens
 from aof.app.calling import Caller
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     from aof.adapters.http.serving import HttpServer
 
 
-def version() -> str:
-    """The version of this AOF."""
-    from importlib.metadata import version as installed
-
-    return installed("aof")
-
-
 def tiers_of(names: str | None) -> tuple[str, ...]:
     """The tiers that a list such as `core,handoff` names."""
     tiers = tuple(name.strip() for name in (names or "core").split(","))
@@ -47,7 +41,7 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
     except ModuleNotFoundError as error:
         raise missing(error, "mcp") from None
     with open_fabric(data_dir, actor=actor) as fabric:
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), version())
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__)
 
 
 def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
@@ -91,7 +85,7 @@ def make_http(
     def by_token(token: str | None) -> Caller | None:
         return tokens.recognise(known, token) if token else None
 
-    settings = HttpSettings(authenticate=authenticate or by_token, hosts=(*LOOPBACK, *hosts), version=version())
+    settings = HttpSettings(authenticate=authenticate or by_token, hosts=(*LOOPBACK, *hosts), version=__version__)
 
     def caller_of(request: Request) -> Caller:
         caller: Caller = request.scope[CALLER]

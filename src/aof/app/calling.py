@@ -5,22 +5,20 @@ The same for every surface that takes calls from strangers. Must not know which 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
+from aof.app.arguments import invalid
 from aof.app.catalogue import Operation, Params
 from aof.app.fabric import Fabric
-from aof.app.schemas import choices, shown_fields
+from aof.app.schemas import shown_fields
 from aof.core import limits
 from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
 
 Role = Literal["reader", "agent", "admin"]
 ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
-_AT = re.compile(r"`\$\.(\w+)")
-_NAMED = re.compile(r"field `(\w+)`")
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -55,18 +53,13 @@ def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
 
 def _wrong(operation: Operation, complaint: str, *, tool: bool) -> InvalidInput:
     """Names the parameter, what was expected of it, and a call that has everything it needs."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(operation.parameters)}
-    found = _AT.search(complaint) or _NAMED.search(complaint)
-    name = found.group(1) if found else ""
-    hint = "the parameters are: " + ", ".join(fields)
-    if name in fields and (values := choices(fields[name].type)):
-        hint = f"'{name}' is one of: {', '.join(values)}"
-    message = complaint.replace("Object contains", "there is an").replace("Object missing", "there is no")
-    needed = {field.name: "…" for field in fields.values() if field.required}
+    fields = msgspec.structs.fields(operation.parameters)
+    needed = {field.name: "…" for field in fields if field.required}
+    known: list[str] = []
     if tool:
         needed |= dict.fromkeys(operation.tool_requires, "…")
-    call = Call(operation.name, needed) if needed else None
-    return InvalidInput(f"{operation.name}: {message}", hint, call, parameter=name)
+        known = [field.encode_name for field in shown_fields(operation)]
+    return invalid(complaint, operation.parameters, Call(operation.name, needed) if needed else None, known=known)
 
 
 def perform(

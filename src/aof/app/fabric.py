@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from aof.app.arguments import checked
+from aof.app.arguments import checked, invalid
 from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
@@ -461,7 +461,7 @@ class Fabric(Questions):
         try:
             return msgspec.convert(given, kind)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
+            raise invalid(str(error), kind) from None
 
     def _execute(self, command: c.OnTask) -> Done:
         return execute.execute(self.store, self._clock, self._policy, command)

@@ -6,7 +6,7 @@ References are written out and what only repeats a name is left out. Must not kn
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import msgspec
 from msgspec.structs import FieldInfo
@@ -69,10 +69,3 @@ def shown_fields(operation: Operation) -> list[FieldInfo]:
 def output_schema(operation: Operation) -> dict[str, Any]:
     """What the operation answers."""
     return schema_of(operation.result)
-
-
-def choices(kind: Any) -> tuple[str, ...]:
-    """The values of an enumeration, wherever in a type it stands."""
-    if get_origin(kind) is Literal:
-        return tuple(get_args(kind))
-    return next((found for part in get_args(kind) if (found := choices(part))), ())

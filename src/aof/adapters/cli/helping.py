@@ -27,6 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("connect", ("prime", "mcp", "token")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -27,6 +28,8 @@ def spell(call: Call) -> str:
             if option.kind == FLAG:
                 parts.append(option.name)
                 continue
+            if isinstance(value, dict):
+                value = [f"{key}={json.dumps(one)}" for key, one in value.items()]
             for one in value if isinstance(value, list | tuple) else [value]:
                 parts.append(f"{option.name} {_quote(one)}")
     return " ".join(parts)

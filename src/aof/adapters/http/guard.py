@@ -7,7 +7,6 @@ else. Must not know what is behind it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -69,7 +68,7 @@ class Guard:
                 f"this server is not called {host[:80]!r}", f"use one of: {', '.join(sorted(self._hosts))}"
             )
         origin = headers.get("origin")
-        if origin is not None and _without_port(urlsplit(origin).netloc) not in self._hosts:
+        if origin is not None and _without_port(origin.partition("://")[2]) not in self._hosts:
             raise NotAllowed(f"pages from {origin[:80]!r} may not call this server", "call it from its own pages")
 
 

@@ -171,7 +171,6 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_task_show",
         verb="show",
         tier="core",
-        tool_shows=("task_id", "actor"),
     ),
     Operation(
         name="ready",
