@@ -17,8 +17,12 @@ Doors = dict[str, Door]
 def opened(folder: Callable[[], Path]) -> Iterator[Doors]:
     """Every surface, each on a data directory of its own."""
     with ExitStack() as stack:
-        made = [python_door, cli_door, mcp_door, http_door]
-        found: list[Door] = [stack.enter_context(door(folder())) for door in made]
+        found: list[Door] = [
+            stack.enter_context(python_door(folder())),
+            stack.enter_context(cli_door(folder())),
+            stack.enter_context(mcp_door(folder())),
+            stack.enter_context(http_door(folder())),
+        ]
         yield {door.name: door for door in found}
 
 

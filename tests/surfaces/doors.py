@@ -243,15 +243,18 @@ def mcp_session(
     root: Path, *, tools: str = "core", mode: str = "auto", actor: str = WHO, run: str | None = None
 ) -> Iterator[tuple[BlockingPortal, Client]]:
     """A session with a new server process on a data directory."""
-    words = ["-m", "aof.adapters.cli.main", "mcp", "--tools", tools]
-    seen = environment(root, actor) | ({"AOF_RUN_ID": run} if run else {})
-    process = StdioServerParameters(command=sys.executable, args=words, env=seen)
     with start_blocking_portal() as portal:
-        client: AbstractContextManager[Client] = portal.wrap_async_context_manager(
-            Client(stdio_client(process), mode=mode)
-        )
+        transport = mcp_process(root, tools=tools, actor=actor, run=run)
+        client: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(transport, mode=mode))
         with client as connected:
             yield portal, connected
+
+
+def mcp_process(root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None) -> Any:
+    """The transport to a new server process on stdio."""
+    words = ["-m", "aof.adapters.cli.main", "mcp", "--tools", tools]
+    seen = environment(root, actor) | ({"AOF_RUN_ID": run} if run else {})
+    return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def test_an_actor_that_contradicts_the_token_is_refused(http: OverHttp) -> None:
         assert _code(ada.post(f"{PREFIX}/claim", json={"taskId": task_id, "agent": "bob"})) == (403, "actor_mismatch")
         assert contents(http.root) == before
         assert admin.post(f"{PREFIX}/claim", json={"taskId": task_id, "agent": "bob"}).status_code == 200
-        event = [event for event in http.elsewhere.events(task_id=task_id) if event.type == "task.attempt.started"][0]
+        event = next(one for one in http.elsewhere.events(task_id=task_id) if one.type == "task.attempt.started")
         assert (event.actor, event.agent) == ("ada", "bob")
 
 

@@ -168,8 +168,9 @@ def _spoilt(draw: st.DrawFn, fitting: dict[str, Any], schema: dict[str, Any]) ->
         return fitting | {unknown: 1}, unknown
     name = draw(st.sampled_from(sorted(schema["properties"])))
     kind = schema["properties"][name]
-    wrong: list[Any] = [one for one in ("text", 7.5, True, ["x", 3], None) if not _fits(one, kind)]
-    return fitting | {name: draw(st.sampled_from(wrong))}, name
+    kinds: tuple[Any, ...] = ("text", 7.5, True, ["x", 3], None)
+    wrong = st.sampled_from([one for one in kinds if not _fits(one, kind)])
+    return fitting | {name: draw(wrong)}, name
 
 
 def _fits(value: Any, schema: dict[str, Any]) -> bool:

@@ -27,7 +27,7 @@ ID, ACTOR = TEXT, {"actor": TEXT}
 REFERENCE: dict[str, tuple[dict[str, Any], set[str]]] = {
     "aof_dispatch": (
         {
-            **{name: TEXT for name in ("title", "brief", "agent", "team", "role", "parentId", "actor")},
+            **dict.fromkeys(("title", "brief", "agent", "team", "role", "parentId", "actor"), TEXT),
             "priority": {"type": "string", "enum": PRIORITIES, "default": "normal"},
             "dependsOn": TEXTS | {"default": []},
             "tags": TEXTS | {"default": []},
@@ -107,10 +107,7 @@ def _bare(schema: Any) -> Any:
 
 
 def _parameters(tool: Tool) -> dict[str, Any]:
-    return {
-        name: _bare(one) if name != "description" else _bare(one)
-        for name, one in tool.input_schema["properties"].items()
-    }
+    return {name: _bare(one) for name, one in tool.input_schema["properties"].items()}
 
 
 def _as_the_reference(listed: dict[str, Tool], *names: str) -> None:
