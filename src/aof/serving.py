@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aof import __version__
+from aof.adapters.agents import wiring
 from aof.adapters.system import SystemClock
 from aof.app import tokens
 from aof.app.calling import Caller
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from aof.adapters.http.guard import Authenticate
     from aof.adapters.http.serving import HttpServer
+
+Sure = Callable[[list[wiring.Change]], bool]
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
@@ -103,3 +106,26 @@ def http_server(
 
     bound = listen(host, port)
     return HttpServer(app, bound, started), int(bound.getsockname()[1])
+
+
+def wire_agents(
+    root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
+) -> list[wiring.Change]:
+    """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
+    project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
+    command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]
+    wanted = names if names is not None else wiring.found(project)
+    changes = wiring.plan(project, wanted, command, remove=remove)
+    agreed = names is not None or (sure is not None and bool(changes) and sure(changes))
+    if dry_run or not agreed:
+        return changes if dry_run else []
+    wiring.make(project, changes)
+    return changes
+
+
+def _command() -> list[str]:
+    """How an agent starts AOF: by its name where that is found."""
+    import shutil
+    import sys
+
+    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof.adapters.cli.main"]

@@ -160,10 +160,11 @@ def _example(schema: dict[str, Any]) -> Any:
 def _spoilt(draw: st.DrawFn, fitting: dict[str, Any], schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Arguments with one fault, and the parameter that it concerns."""
     required = sorted(schema.get("required", ()))
-    if required and draw(st.booleans()):
+    fault = draw(st.sampled_from(["unknown", "wrong", *(["missing"] if required else [])]))
+    if fault == "missing":
         missing = draw(st.sampled_from(required))
         return {name: one for name, one in fitting.items() if name != missing}, missing
-    if draw(st.booleans()):
+    if fault == "unknown":
         unknown = draw(st.text("abcxyz", min_size=5, max_size=9))
         return fitting | {unknown: 1}, unknown
     name = draw(st.sampled_from(sorted(schema["properties"])))

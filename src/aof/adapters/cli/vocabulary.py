@@ -29,10 +29,20 @@ _TARGET = Argument("TARGET", "the other end: a task, a run, a path")
 VERBS: tuple[Verb, ...] = (
     Verb(
         "init",
-        "make a data directory",
-        "data:init",
-        options=(Option("--dry-run", "only show what would be made"),),
-        example="aof init",
+        "make a data directory, and connect the agents of the project",
+        "surfaces:init",
+        options=(
+            Option("--dry-run", "only show what would be made and written"),
+            Option(
+                "--agent",
+                "connect this one without asking: claude, codex, cursor, generic; may be repeated",
+                metavar="A",
+                kind=MANY,
+                target="agents",
+            ),
+            Option("--remove", "take away what was written for agents; the data stays"),
+        ),
+        example="aof init --agent claude",
     ),
     Verb(
         "create",

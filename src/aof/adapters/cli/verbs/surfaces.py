@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
+
+
+class Change(Protocol):
+    """A file that connecting an agent writes."""
+
+    path: str
+    action: str
+    added: str
+
+
+def init(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof init`."""
+    dry, remove = values.get("dry_run", False), values.get("remove", False)
+    making = "plan_data_dir" if dry or remove else "init_data_dir"
+    root, fresh = context.bootstrap(making)(context.options.get("data_dir"))
+    agents = tuple(values["agents"]) if "agents" in values else None
+    changes: list[Change] = context.bootstrap("surfaces")().wire_agents(
+        root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
+    )
+    made = fresh and not dry and not remove
+    wired = [{"path": change.path, "action": change.action} for change in changes]
+    data = {"dataDir": root, "created": made, "dryRun": dry, "agents": wired}
+
+    def text(screen: Screen) -> None:
+        word = "made" if made else "would be made" if fresh and not remove else "is there already"
+        if not remove:
+            screen.line(f"{root} {word}")
+        for change in changes:
+            screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}")
+            if dry:
+                screen.line(change.added)
+
+    return Answer(data, text)
+
+
+def _sure(changes: list[Change]) -> bool:
+    """Ask a person; whoever cannot be asked has not agreed."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    for change in changes:
+        sys.stdout.write(f"{change.path} ({change.action})\n{change.added}\n\n")
+    sys.stdout.write("Write this, so that your agents find AOF? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def mcp(context: Context, values: dict[str, Any]) -> Answer:
