@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from aof.adapters.mcp.hub import CallerOf, Hub
@@ -27,13 +28,16 @@ class McpOverHttp:
     async def running(self, fabric: Fabric) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
         hub = Hub(fabric, self._caller_of, self._tiers)
-        server = make_server(hub, version=self._version)
-        self._manager = StreamableHTTPSessionManager(server, max_request_body_size=self._max_body)
+        self._manager = StreamableHTTPSessionManager(self.server(hub), max_request_body_size=self._max_body)
         async with self._manager.run():
             try:
                 yield
             finally:
                 hub.stopping = True
+
+    def server(self, hub: Hub) -> Server[Hub]:
+        """The server that is mounted."""
+        return make_server(hub, version=self._version)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""

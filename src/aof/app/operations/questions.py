@@ -95,7 +95,7 @@ class Drawn(Result, frozen=True, kw_only=True):
 
     format: str
     graph: str
-    edges: tuple[tuple[str, str, str], ...]
+    edges: tuple[tuple[str, ...], ...]
 
 
 class Past(Result, frozen=True, kw_only=True):

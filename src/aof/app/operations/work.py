@@ -47,7 +47,7 @@ class Claim(Params, frozen=True, kw_only=True):
     task_id: Annotated[str, Meta(description="none: the next task for the agent")] | UnsetType = UNSET
     agent: Annotated[str, Meta(description="who takes it; default actor")] | UnsetType = UNSET
     ttl: Annotated[float, Meta(description="seconds")] | UnsetType = UNSET
-    wait: Annotated[float, Meta(description="seconds to wait for work", ge=0, le=600)] | UnsetType = UNSET
+    wait: Annotated[float, Meta(description="seconds to wait for work", ge=0, le=60)] | UnsetType = UNSET
     key: Text = UNSET
 
 
