@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.config import DEFAULT_TEXT, Settings, load_settings
+from aof.config import Settings, default_text, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from aof.app.maintenance import Diagnosis
+    from aof.ports.notifier import Notifier
+    from aof.ports.store import Problem
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -36,7 +39,24 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk)
-    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+    return Fabric(
+        store,
+        clock,
+        settings.policy(),
+        actor or default_actor(),
+        run or os.environ.get("AOF_RUN_ID"),
+        org=OrgPath(root, disk),
+        notifier=_notifier(root, settings),
+    )
+
+
+def _notifier(root: str, settings: Settings) -> Notifier | None:
+    """Whoever the settings want to be told; usually nobody."""
+    if not settings.notify.command and settings.notify.file is None:
+        return None
+    from aof.adapters.notify import notifier
+
+    return notifier(root, settings.notify.command, settings.notify.file)
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
@@ -46,6 +66,13 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     return FilesystemStore(
         root, clock, durable=durable, lock_timeout=settings.storage.lock_timeout, disk=disk, doctor=doctor
     )
+
+
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code."""
+    from aof.daemon import Service
+
+    return Service(fabric, once=once, log_json=log_json).run()
 
 
 def diagnose(
@@ -68,19 +95,35 @@ def diagnose(
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return doctor(store, clock, settings.policy(), fix=fix)
+        found = doctor(store, clock, settings.policy(), fix=fix)
+        problems = (*found.problems, *_org_problems(root))
+        return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
     finally:
         store.close()
 
 
-def init_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
-    """Make a data directory, or complete one that is there. Tells its path and whether it is new."""
+def _org_problems(root: str) -> Iterator[Problem]:
+    """An org chart that cannot be used; what else may be odd about it, `aof org check` tells."""
+    from aof.ports.store import Problem
+
+    report = OrgPath(root).report()
+    for finding in report.findings:
+        if finding.severity == "error":
+            detail = f"{finding.where}: {finding.detail}"
+            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")
+
+
+def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
+    """Make a data directory, or complete one that is there. Tells its path and whether it is new.
+
+    Who makes it is its maintainer, until the settings name another.
+    """
     root, _ = plan_data_dir(path)
     os.makedirs(os.path.dirname(root), exist_ok=True)
     fresh = FilesystemStore.create(root)
     settings = f"{root}/aof.toml"
     if not os.path.lexists(settings):
-        Disk().write_durable(settings, DEFAULT_TEXT.encode())
+        Disk().write_durable(settings, default_text(actor or default_actor()).encode())
     return root, fresh
 
 

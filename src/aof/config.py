@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from aof.core.errors import InvalidInput, UnsupportedVersion
 from aof.core.events import SCHEMA_VERSION
 from aof.core.records import Policy
+from aof.core.scheduling.policy import Scheduling
 
-DEFAULT_TEXT = """\
+_TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
 # project = "my-project"
-# maintainers = ["you"]
+{maintainers}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -30,11 +31,23 @@ schemaVersion = 1
 # base = 60                      # seconds before the first retry; each further one waits three times as long
 # cap = 900
 
+# [scheduler]
+# maxConcurrent = 8              # runs at once, of all agents together
+# promote = true                 # tasks leave backlog by themselves once they wait for nothing
+
+# [sla]                          # seconds that a task may stay in a status before an alert is recorded
+# review = 86400
+
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
+
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
 """
 
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
+_MAINTAINERS = "maintainers = "
 
 
 class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -59,6 +72,20 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
+class SchedulerSettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What the scheduler may do."""
+
+    max_concurrent: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    promote: bool = True
+
+
+class NotifySettings(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """All settings of a data directory."""
 
@@ -68,7 +95,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     storage: Storage = msgspec.field(default_factory=Storage)
     lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
     retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
+    scheduler: SchedulerSettings = msgspec.field(default_factory=SchedulerSettings)
+    sla: dict[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = {}
     resources: dict[str, int] = {}
+    notify: NotifySettings = msgspec.field(default_factory=NotifySettings)
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -78,11 +108,25 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
             resource_slots=self.resources,
+            scheduling=Scheduling(
+                max_concurrent=self.scheduler.max_concurrent,
+                promote=self.scheduler.promote,
+                patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
+            ),
+            maintainers=self.maintainers,
         )
 
 
+def default_text(maintainer: str) -> str:
+    """The settings of a new data directory."""
+    names = msgspec.json.encode([maintainer]).decode()
+    return _TEXT.replace(
+        "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
+    )
+
+
 def load_settings(root: str) -> Settings:
-    """Read `aof.toml`; a file that is all comments costs no parser."""
+    """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
         with open(f"{root}/aof.toml", encoding="utf-8") as file:
             text = file.read()
@@ -90,9 +134,12 @@ def load_settings(root: str) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
-    lines = map(str.strip, text.splitlines())
-    if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    told = [line for line in lines if line != _VERSION_LINE]
+    if not told:
         return Settings()
+    if len(told) == 1 and (names := _maintainers(told[0])) is not None:
+        return Settings(maintainers=names)
     import tomllib
 
     try:
@@ -103,6 +150,15 @@ def load_settings(root: str) -> Settings:
         raise InvalidInput(
             f"aof.toml cannot be used: {error}", "correct the file", path=os.path.join(root, "aof.toml")
         ) from None
+
+
+def _maintainers(line: str) -> tuple[str, ...] | None:
+    """The names in a line as `init` writes it: its list is one of JSON too."""
+    listed = line.removeprefix(_MAINTAINERS).partition("#")[0]
+    try:
+        return msgspec.json.decode(listed, type=tuple[str, ...]) if line.startswith(_MAINTAINERS) else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def _refuse_newer(version: object) -> None:

@@ -106,6 +106,10 @@ class OnTheCommandLine:
         self.root, self.elsewhere = root, elsewhere
 
     def ask(self, operation: str, **given: Any) -> Answer:
+        if operation == "send":
+            file = self.root.parent / "messages.txt"
+            file.write_text("\n".join(given["messages"]))
+            return self.run("send", str(file))
         return self.run(*self.words(operation, given))
 
     def words(self, operation: str, given: dict[str, Any]) -> list[str]:
@@ -130,7 +134,7 @@ class OnTheCommandLine:
         )
         said = json.loads(done.stdout)
         if "error" not in said:
-            assert done.returncode in (0, 5), done.stderr
+            assert done.returncode in (0, 1, 5), done.stderr  # some answers say more than that they are one
             return dict(said["data"])
         error = said["error"]
         assert done.returncode == expected_exit(error["code"]), (error, done.returncode)

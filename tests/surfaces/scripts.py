@@ -152,6 +152,19 @@ def looking_after(tape: Tape) -> None:
     tape.ask("doctor", fix=True)
 
 
+def teaming(tape: Tape) -> None:
+    task_id = tape.task("Routed", agent="tester")
+    tape.ask("org_show")
+    tape.ask("org_check")
+    tape.ask("org_route", agent="tester")
+    tape.ask("handoffs", task=task_id)
+    tape.refused("handoff", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
+    tape.ask("tick", dry_run=True)
+    tape.ask("session_end", agent="nobody")
+    tape.ask("send", messages=["this is no message of the protocol"])
+    tape.refused("session_end", "invalid", run="nothing")
+
+
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
@@ -160,5 +173,6 @@ SCRIPTS: tuple[Script, ...] = (
     holding,
     ordering,
     looking,
+    teaming,
     looking_after,
 )

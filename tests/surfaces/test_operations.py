@@ -17,11 +17,12 @@ from tests.surfaces.tape import Tape
 
 # Verbs that are the command line's own: they look after this machine, its files or its screen.
 _OWN = {
-    "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "watch",
+    "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "up", "watch",
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
-    "as_actor", "close", "events", "follow", "get", "held_back", "now", "resolve", "running", "settle",
+    "as_actor", "close", "events", "follow", "get", "held_back", "now", "org_load", "org_report", "own_run", "resolve",
+    "running", "settle",
 }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def test_every_operation_has_a_verb_and_every_verb_an_operation() -> None:
 
 def test_every_operation_of_the_fabric_is_in_the_catalogue() -> None:
     methods = {name for name, one in inspect.getmembers(Fabric, inspect.isfunction) if not name.startswith("_")}
-    special = {"log", "prime"}  # made of other methods
+    special = {"log", "org_check", "prime"}  # made of other methods
     assert {operation.name for operation in OPERATIONS} - special == methods - _PARTS
 
 

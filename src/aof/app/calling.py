@@ -75,7 +75,7 @@ def perform(
         raise problem
     view = fabric.as_actor(actor)  # and not for the run that the serving process may have
     values = params.given()
-    if run_of is not None and operation.runs and "run" not in values and "agent" not in values:
+    if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from aof.core.tasks.lifecycle import STATUSES
 from aof.core.tasks.task import Task
 from aof.core.times import iso
 from aof.ports.clock import Clock
-from aof.ports.store import Page, Query, Scope, Store
+from aof.ports.store import Query, Scope, Store
 
 
 class Reading:
@@ -24,6 +25,7 @@ class Reading:
         self._store = store
         self._clock = clock
         self._policy = policy
+        self.noting: Callable[[], Callable[[Task], str | None] | None] = lambda: None
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
@@ -62,12 +64,12 @@ class Reading:
     def listed(self, query: Query) -> Listed:
         """Tasks in the order of their IDs."""
         page = self._store.find(query)
-        return Listed(total=page.total, tasks=self._rows(page))
+        return Listed(total=page.total, tasks=self.rows(page.tasks))
 
     def ready(self, query: Query) -> Listed:
         """What could be claimed right now, most urgent first."""
         page = self._store.find(self.runnable(query))
-        return Listed(total=page.total, tasks=self._rows(page))
+        return Listed(total=page.total, tasks=self.rows(page.tasks))
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing."""
@@ -85,21 +87,24 @@ class Reading:
     def blocked(self, query: Query) -> Listed:
         """What is blocked, and why."""
         page = self._store.find(msgspec.structs.replace(query, status=("blocked",)))
-        return Listed(total=page.total, tasks=self._rows(page))
+        return Listed(total=page.total, tasks=self.rows(page.tasks))
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
         page = self._store.find(msgspec.structs.replace(query, limit=0) if compact else query)
-        return Summary(total=page.total, by_status=page.by_status, tasks=self._rows(page))
+        return Summary(total=page.total, by_status=page.by_status, tasks=self.rows(page.tasks))
 
-    def _rows(self, page: Page) -> tuple[Row, ...]:
+    def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
+        """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
+        note = self.noting() or (lambda _task: None)
         return tuple(
-            Row.of(task, task.blocked.reason if task.blocked else None, self._store.odd(task)) for task in page.tasks
+            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
         )
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
         from aof.app.execute import look
+        from aof.core.runs.pulse import present
         from aof.core.tasks.normalized import normalized_status
 
         task = look(self._store, self._clock, self._policy, self.resolve(task_id))
@@ -112,11 +117,12 @@ class Reading:
         shown.pop("layout", None)
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
-        shown["normalizedStatus"] = normalized_status(task, heartbeat, self._clock.now())
+        now = self._clock.now()
+        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}
-        if result is not None:
+        if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
 

@@ -1,13 +1,16 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
-    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
+    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory
+    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
+    │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
-    │                              Unauthenticated, NotAllowed, ActorMismatch
-    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask
+    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
+    │                              NestedDelegation, Unauthenticated, ActorMismatch
+    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
+    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
-    │                              UnsupportedVersion
+    │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -52,6 +55,18 @@ class TaskNotFound(NotFound):
     """No task has that ID."""
 
     code = "task_not_found"
+
+
+class ParentNotFound(NotFound):
+    """No task has the ID that a delegation names as its parent."""
+
+    code = "parent_not_found"
+
+
+class HandoffNotFound(NotFound):
+    """No handoff has that ID."""
+
+    code = "handoff_not_found"
 
 
 class NothingReady(NotFound):
@@ -102,6 +117,12 @@ class KeyConflict(Conflict):
     code = "key_conflict"
 
 
+class IdTaken(Conflict):
+    """A task has this ID already."""
+
+    code = "id_taken"
+
+
 class Refused(AofError):
     """The rules do not allow this now."""
 
@@ -144,8 +165,32 @@ class Unauthenticated(Refused):
     code = "unauthenticated"
 
 
+class NoRoute(Refused):
+    """Nobody in the org chart could take the task."""
+
+    code = "no_route"
+
+
+class NotRouted(Refused):
+    """The org chart sends the task to somebody else."""
+
+    code = "not_routed"
+
+
+class AtCapacity(Refused):
+    """The agent, or its team, holds as many tasks as it may."""
+
+    code = "at_capacity"
+
+
+class AgentInactive(Refused):
+    """The org chart says that the agent takes no work."""
+
+    code = "agent_inactive"
+
+
 class NotAllowed(Refused):
-    """The caller's role does not cover this operation."""
+    """The caller's roles do not allow this."""
 
     code = "not_allowed"
 
@@ -154,6 +199,18 @@ class ActorMismatch(Refused):
     """The caller claims to be somebody else than its token says."""
 
     code = "actor_mismatch"
+
+
+class SelfApproval(Refused):
+    """An agent cannot judge its own work."""
+
+    code = "self_approval"
+
+
+class NestedDelegation(Refused):
+    """A task that was delegated cannot be delegated on."""
+
+    code = "nested_delegation"
 
 
 class Invalid(AofError):
@@ -186,6 +243,36 @@ class UnreadableTask(Invalid):
     code = "unreadable_task"
 
 
+class UnusableOrgChart(Invalid):
+    """The org chart cannot be understood, and there is no earlier version that could."""
+
+    code = "unusable_org_chart"
+
+
+class UnreadableResult(Invalid):
+    """The file with a run's result cannot be understood; it was left as it is."""
+
+    code = "invalid_run_result"
+
+
+class InvalidJson(Invalid):
+    """A message says that it is one of ours, and what follows is no JSON."""
+
+    code = "invalid_json"
+
+
+class InvalidEnvelope(Invalid):
+    """A message does not have the form that its type asks for."""
+
+    code = "invalid_envelope"
+
+
+class TaskIdMismatch(Invalid):
+    """A message names one task outside and another one inside."""
+
+    code = "taskId_mismatch"
+
+
 class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
@@ -208,6 +295,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"
 
 
 class UnsupportedFilesystem(Unavailable):

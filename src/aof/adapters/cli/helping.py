@@ -28,6 +28,9 @@ _GROUPS = (
     ),
     ("review", ("approve", "reject")),
     ("connect", ("prime", "mcp", "token")),
+    ("serve", ("tick", "up")),
+    ("team", ("org",)),
+    ("messages", ("send", "session-end", "handoff")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 

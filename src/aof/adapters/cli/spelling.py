@@ -10,7 +10,16 @@ from aof.adapters.cli.grammar import FLAG
 from aof.adapters.cli.vocabulary import VERBS
 from aof.core.errors import Call
 
-_WORDS = {"dep_add": "dep add", "dep_remove": "dep rm"}
+_WORDS = {
+    "dep_add": "dep add",
+    "dep_remove": "dep rm",
+    "handoff": "handoff show",
+    "handoffs": "handoff list",
+    "org_check": "org check",
+    "org_route": "org route",
+    "org_show": "org show",
+    "session_end": "session-end",
+}
 
 
 def spell(call: Call) -> str:

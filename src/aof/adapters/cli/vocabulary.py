@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli import vocabulary_surfaces
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
+from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
+from aof.adapters.cli.vocabulary_org import VERBS as ORG
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
 _MAYBE_ID = Argument(
@@ -61,6 +64,13 @@ VERBS: tuple[Verb, ...] = (
             ),
             Option("--parent", "the task that this one is a part of", metavar="ID", target="parent_id"),
             Option("--tag", "a tag; may be repeated", metavar="T", kind=MANY, target="tags"),
+            Option(
+                "--capability",
+                "what it takes, as NAME or NAME:0.8 for a least proficiency; may be repeated",
+                metavar="C",
+                kind=MANY,
+                target="capabilities",
+            ),
             Option("--workflow", "the workflow to pass through", metavar="W"),
             Option("--resource", "something that only so many running tasks may use at once", metavar="R"),
             Option(
@@ -365,6 +375,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
+    *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),
     Verb(
@@ -375,6 +386,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof doctor --fix",
     ),
     Verb("reindex", "build the index anew", "data:reindex", example="aof reindex"),
+    *ORG,
     Verb(
         "help",
         "show help on a verb",
@@ -383,4 +395,5 @@ VERBS: tuple[Verb, ...] = (
         example="aof help claim",
     ),
     *vocabulary_surfaces.VERBS,
+    *service.VERBS,
 )

@@ -18,6 +18,7 @@ from aof.adapters.http.guard import CALLER
 from aof.app.calling import parameters, perform
 from aof.app.catalogue import OPERATIONS, Operation
 from aof.app.fabric import Fabric
+from aof.app.schemas import input_schema
 from aof.core.errors import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -33,10 +34,13 @@ def operation_routes(fabric_of: Callable[[Request], Fabric], max_body: int) -> l
 
 
 def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_body: int) -> Endpoint:
+    properties = input_schema(operation)["properties"]
+    lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
+
     async def endpoint(request: Request) -> Response:
         try:
             if operation.effect == "read":
-                params = parameters(operation, _query(request), strict=False)
+                params = parameters(operation, _query(request, lists), strict=False)
             else:
                 params = parameters(operation, _object(await bounded_body(request, max_body)))
             work = partial(perform, fabric_of(request), operation, params, request.scope[CALLER])
@@ -50,12 +54,14 @@ def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_
     return endpoint
 
 
-def _query(request: Request) -> dict[str, Any]:
-    """The values by name; one that is given twice is a list, which no question takes."""
-    given: dict[str, Any] = {}
-    for name, value in request.query_params.multi_items():
-        given[name] = [given[name], value] if name in given else value
-    return given
+def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:
+    """The values by name; one that is given twice is a list, also where none is taken."""
+    asked = request.query_params
+    return {
+        name: values if name in lists or len(values) > 1 else values[0]
+        for name in asked
+        if (values := asked.getlist(name))
+    }
 
 
 async def bounded_body(request: Request, most: int) -> bytes:

@@ -75,19 +75,13 @@ class Session:
                     return
 
     async def end(self) -> None:
-        """The session is over: what it held and did not report fails by name."""
+        """The session is over: what it reported is carried out, and what it held without a report fails by name."""
         held, self._claimed = self._claimed, {}
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
-        for task_id, run in held.items():
+        for run in held.values():
             try:
-                await self._hub.ask(
-                    self._hub.fabric.fail,
-                    task_id,
-                    run=run,
-                    code="no_completion_report",
-                    message="the session ended without a report",
-                )
+                await self._hub.ask(self._hub.fabric.session_end, run=run)
             except AofError as error:
                 _log.debug("%s could not be ended: %s", run, error.message)
 

@@ -9,12 +9,19 @@ from msgspec import UNSET, UnsetType
 from aof.app.maintenance import Diagnosis, Synced
 from aof.app.operations.row import Operation, Params
 from aof.app.results import Recovered, Result
+from aof.app.tick import Ticked
 
 
 class Doctor(Params, frozen=True, kw_only=True):
     """Whether to mend."""
 
     fix: bool | UnsetType = UNSET
+
+
+class Tick(Params, frozen=True, kw_only=True):
+    """Whether to do it, or only to tell."""
+
+    dry_run: bool | UnsetType = UNSET
 
 
 class Recoveries(Result, frozen=True, kw_only=True):
@@ -28,6 +35,15 @@ def _recover(fabric: Any, _values: dict[str, Any]) -> Recoveries:
 
 
 ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="tick",
+        parameters=Tick,
+        result=Ticked,
+        help="Do what is due: recover, promote, give up, alert.",
+        effect="write",
+        tool="aof_tick",
+        verb="tick",
+    ),
     Operation(
         name="recover",
         parameters=Params,

@@ -58,6 +58,11 @@ class Index:
         of_it = "resource = ? AND status = 'in-progress'"
         return self._names(f"SELECT id FROM tasks WHERE {of_it} ORDER BY {rows.ORDERS['id']}", resource)
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        of_it = "status = 'in-progress' AND holder = ?"
+        return self._names(f"SELECT id FROM tasks WHERE {of_it} ORDER BY {rows.ORDERS['id']}", agent)
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         running = "resource IS NOT NULL AND status = 'in-progress'"

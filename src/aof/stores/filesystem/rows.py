@@ -117,7 +117,7 @@ def _chosen(query: Query) -> Iterator[tuple[str, ...]]:
 def _free(query: Query) -> Iterator[tuple[str, ...]]:
     """What waits for nothing."""
     if query.runnable_at is not None:
-        yield ("status = 'ready' AND startable = 1",)
+        yield "status = ? AND startable = 1", query.waiting_in
         yield "(waits_until IS NULL OR waits_until <= ?)", query.runnable_at
         yield (_UNMET,)
         yield (_CHILDREN,)

@@ -58,7 +58,7 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False) -> Answer:
                 row.state or row.status,
                 row.priority,
                 row.agent or "-",
-                f"{row.title}: {row.reason}" if reasons and row.reason else row.title,
+                f"{row.title}: {row.reason}" if row.reason and (reasons or row.status != "blocked") else row.title,
             )
             for row in listed.tasks
         ]
@@ -102,6 +102,8 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
             facts.append(("held by", f"{lease['agent']}, lease ends {ago(millis(lease['expiresAt']), now)}"))
         if held := task.get("blocked"):
             facts.append(("blocked", held["reason"]))
+        if warning := task.get("warning"):
+            facts.append((warning["code"].replace("_", " "), warning["message"]))
         if error := task.get("lastError"):
             facts.append(("last error", f"{error['code']}: {error['message']}"))
         facts += [(edge["kind"].replace("_", " "), edge["targetId"]) for edge in task.get("relationships", ())]

@@ -23,8 +23,11 @@ class Change(Protocol):
 def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     dry, remove = values.get("dry_run", False), values.get("remove", False)
-    making = "plan_data_dir" if dry or remove else "init_data_dir"
-    root, fresh = context.bootstrap(making)(context.options.get("data_dir"))
+    where = context.options.get("data_dir")
+    if dry or remove:
+        root, fresh = context.bootstrap("plan_data_dir")(where)
+    else:
+        root, fresh = context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
     agents = tuple(values["agents"]) if "agents" in values else None
     changes: list[Change] = context.bootstrap("surfaces")().wire_agents(
         root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
