@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import fabric, machine, report, rounds, service, sizes, table
+from bench import fabric, machine, report, rounds, service, sizes, table, tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,6 +81,8 @@ def _measure(options: argparse.Namespace, folder: Path) -> list[table.Part]:
     commits = 5 if options.quick else 100
     parts += [report.size(sizes.measure(folder, tasks, commits=commits, say=_say)) for tasks in options.sizes]
     parts.append(report.served(service.measure(folder, quick=options.quick, say=_say)))
+    turns = tools.measure(folder, rounds=options.rounds, seconds=options.seconds, say=_say)
+    parts.append(report.tools_called(turns))
     return [part for part in parts if part.rows]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench import fabric, others, raw, service
+from bench import fabric, others, raw, service, tools
 from bench.rounds import Entry, Figure, Series, Subject
 from bench.sizes import SIZES, SMALL, Measured
 from bench.table import Need, Part, Row, seconds
@@ -17,6 +17,7 @@ _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
 _WHOLE = Need(1.0, at_most=True)
 _FIRST_STEP = 0.25  # seconds
+_CALLS_A_SECOND = 200
 
 Measurements = Mapping[str, Series]
 
@@ -133,6 +134,18 @@ def served(found: service.Measured) -> Part:
         Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
     )
     return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
+
+
+def tools_called(found: tools.Measured) -> Part:
+    """MCP over HTTP."""
+    wanted = Figure(*(value / _CALLS_A_SECOND for value in found.over_mcp))
+    need = Need(1.0)
+    rows = (
+        Row("tool calls over HTTP", found.over_mcp, "/s", wanted, f"{_CALLS_A_SECOND} a second", need),
+        Row("the same through Python", found.in_python, "/s"),
+        Row("tool calls", None, "", found.ratio, "the same through Python"),
+    )
+    return Part(f"MCP: aof_dispatch from {tools.CLIENTS} clients, each a durable commit", rows)
 
 
 def _of(found: Measurements, subject: Subject, processes: int) -> Series:
