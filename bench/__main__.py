@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aof.bench import suite, table
-from bench import backlog, others
+from bench import backlog, others, tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run = suite.measure(plan, folder, say=_say, others=others.installed(), compared=others.compared)
         run.machine["compared with"] = ", ".join(others.versions())
         run.parts.extend(backlog.measure(folder / "backlog", rounds=plan.calls, few=options.quick, say=_say))
+        run.parts.append(tools.measured(folder, rounds=plan.rounds, seconds=plan.seconds, say=_say))
         _say("")
         print(table.render(run.machine, run.parts), flush=True)
         if options.json:

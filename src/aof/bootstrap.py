@@ -17,6 +17,8 @@ from aof.stores.filesystem.store import FilesystemStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from aof.app.maintenance import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
@@ -216,3 +218,10 @@ def benchmark(
         run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
         say("removing what was written")
     return run.as_json(), table.render(run.machine, run.parts)
+
+
+def surfaces() -> ModuleType:
+    """What others connect to; loaded only when something of it is asked for."""
+    from aof import serving
+
+    return serving

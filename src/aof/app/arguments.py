@@ -5,15 +5,17 @@ The core checks what a value may be; here only its type is, so that nobody sees 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType, UnionType
 
-from aof.core.errors import InvalidInput
+from aof.core.errors import Call, InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
+
+    import msgspec
 
     _Class = TypeVar("_Class", bound=type)
     _Kind = tuple[Any, frozenset[type]]
@@ -91,3 +93,29 @@ def _check(name: str, value: Any, kind: Any) -> None:
     except (msgspec.ValidationError, RecursionError) as error:
         what = str(error)[:200]
         raise InvalidInput(f"'{name}' is of the wrong type: {what}", f"give another value for '{name}'") from None
+
+
+def invalid(
+    complaint: str, kind: type[msgspec.Struct], call: Call | None = None, *, known: Sequence[str] = ()
+) -> InvalidInput:
+    """The refusal of values that do not fit a struct: which one it is, and what it could be."""
+    import re
+
+    import msgspec
+
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    found = re.search(r"`\$\.(\w+)", complaint) or re.search(r"field `(\w+)`", complaint)
+    name = found.group(1) if found else ""
+    choices = _choices(fields[name].type) if name in fields else ()
+    hint = f"use one of: {', '.join(choices)}" if choices else f"the parameters are: {', '.join(known or fields)}"
+    said = complaint.replace("Object contains", "there is an").replace("Object missing", "there is no")
+    return InvalidInput(f"the call is not valid: {said[:300]}", hint, call, parameter=name)
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    """The values of an enumeration, wherever in a type it stands."""
+    from typing import Literal, get_args, get_origin
+
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return next((found for part in get_args(kind) if (found := _choices(part))), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.app.arguments import checked
+from aof.app.arguments import checked, invalid
 from aof.app.reading import Reading
 from aof.app.scheduling import Scheduling
 from aof.core.errors import (
@@ -95,6 +95,10 @@ class Fabric(Scheduling):
     def actor(self) -> str:
         """Who calls, unless a call says otherwise."""
         return self._actor
+
+    def as_actor(self, actor: str, run: str | None = None) -> Fabric:
+        """The same data, asked by somebody else; closing either closes both."""
+        return Fabric(self.store, self._clock, self._policy, actor, run, org=self._org, notifier=self._notifier)
 
     def create(
         self,
@@ -310,6 +314,7 @@ class Fabric(Scheduling):
         tests: dict[str, int] | None = None,
         notes: str | None = None,
         acceptance: Sequence[Any] = (),
+        caller_role: str | None = None,
         run: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
@@ -329,6 +334,7 @@ class Fabric(Scheduling):
             tests=tests,
             notes=notes,
             acceptance=tuple(acceptance),
+            caller_role=caller_role,
         )
 
     def approve(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
@@ -453,7 +459,7 @@ class Fabric(Scheduling):
         try:
             return msgspec.convert(given, kind)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
+            raise invalid(str(error), kind) from None
 
     def _execute(self, command: c.OnTask) -> Done:
         done = execute.execute(self.store, self._clock, self._policy_for(command), command)

@@ -124,9 +124,7 @@ class Messaging(Questions):
                 found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
             if found:
                 return found[0]
-        raise HandoffNotFound(
-            f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoff", {"action": "list"})
-        )
+        raise HandoffNotFound(f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoffs", {}))
 
 
 def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:

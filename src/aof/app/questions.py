@@ -87,7 +87,7 @@ class Questions:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""
         from aof.app.graphing import draw
 
-        root = self.resolve(task_id) if task_id is not None else None
+        root = self.get(task_id).id if task_id is not None else None
         return draw(list(self.store.find(self._reading.query()).tasks), root, form)
 
     def blocked(self, **filters: Any) -> Listed:

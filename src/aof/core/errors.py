@@ -6,7 +6,7 @@
     │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              NestedDelegation
+    │                              NestedDelegation, Unauthenticated, ActorMismatch
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
     │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
@@ -173,6 +173,12 @@ class ResourceBusy(Refused):
     code = "resource_busy"
 
 
+class Unauthenticated(Refused):
+    """The caller did not prove who it is."""
+
+    code = "unauthenticated"
+
+
 class NoRoute(Refused):
     """Nobody in the org chart could take the task."""
 
@@ -198,9 +204,15 @@ class AgentInactive(Refused):
 
 
 class NotAllowed(Refused):
-    """The agent's roles do not allow this."""
+    """The caller's roles do not allow this."""
 
     code = "not_allowed"
+
+
+class ActorMismatch(Refused):
+    """The caller claims to be somebody else than its token says."""
+
+    code = "actor_mismatch"
 
 
 class SelfApproval(Refused):

@@ -59,7 +59,7 @@ def test_an_agent_cannot_take_what_is_not_for_it(
     assert (refusal.code, refusal.kind) == ("not_routed", "refused")
     assert words in refusal.message
     assert refusal.call is not None
-    assert refusal.call.arguments == {"action": "route", "task_id": task}
+    assert (refusal.call.operation, refusal.call.arguments) == ("org_route", {"task_id": task})
 
 
 @pytest.mark.parametrize(

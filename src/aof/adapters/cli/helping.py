@@ -27,6 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("connect", ("prime", "mcp", "token")),
     ("serve", ("tick", "up")),
     ("team", ("org",)),
     ("messages", ("send", "session-end", "handoff")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -9,7 +10,16 @@ from aof.adapters.cli.grammar import FLAG
 from aof.adapters.cli.vocabulary import VERBS
 from aof.core.errors import Call
 
-_WORDS = {"dep_add": "dep add", "dep_remove": "dep rm"}
+_WORDS = {
+    "dep_add": "dep add",
+    "dep_remove": "dep rm",
+    "handoff": "handoff show",
+    "handoffs": "handoff list",
+    "org_check": "org check",
+    "org_route": "org route",
+    "org_show": "org show",
+    "session_end": "session-end",
+}
 
 
 def spell(call: Call) -> str:
@@ -27,6 +37,8 @@ def spell(call: Call) -> str:
             if option.kind == FLAG:
                 parts.append(option.name)
                 continue
+            if isinstance(value, dict):
+                value = [f"{key}={json.dumps(one)}" for key, one in value.items()]
             for one in value if isinstance(value, list | tuple) else [value]:
                 parts.append(f"{option.name} {_quote(one)}")
     return " ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli import vocabulary_bench
+from aof.adapters.cli import vocabulary_bench, vocabulary_surfaces
 from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
@@ -33,10 +33,20 @@ _TARGET = Argument("TARGET", "the other end: a task, a run, a path")
 VERBS: tuple[Verb, ...] = (
     Verb(
         "init",
-        "make a data directory",
-        "data:init",
-        options=(Option("--dry-run", "only show what would be made"),),
-        example="aof init",
+        "make a data directory, and connect the agents of the project",
+        "surfaces:init",
+        options=(
+            Option("--dry-run", "only show what would be made and written"),
+            Option(
+                "--agent",
+                "connect this one without asking: claude, codex, cursor, generic; may be repeated",
+                metavar="A",
+                kind=MANY,
+                target="agents",
+            ),
+            Option("--remove", "take away what was written for agents; the data stays"),
+        ),
+        example="aof init --agent claude",
     ),
     Verb(
         "create",
@@ -206,6 +216,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--summary", "what was done; goes to the work log", metavar="T"),
             Option("--outcome", "complete, needs_review or blocked", metavar="O"),
             _BLOCKERS,
+            Option("--role", "the role that you act in", metavar="R", target="caller_role"),
             _RUN,
             _AGENT,
         ),
@@ -384,6 +395,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *vocabulary_surfaces.VERBS,
     *service.VERBS,
     *vocabulary_bench.VERBS,
 )

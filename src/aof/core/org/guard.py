@@ -45,7 +45,7 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
             return NoRoute(
                 f"the org chart has no {what} '{name[:80]}'",
                 f"{suggestion(name[:80], names, f'use one of: {there}')} See who there is",
-                Call("org", {"action": "show"}),
+                Call("org_show", {}),
                 **{what: name[:80]},
             )
     return None
@@ -70,7 +70,7 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
         return AgentInactive(
             f"{agent.id} is not active and takes no tasks",
             "set it active in the org chart, or let another agent take it",
-            Call("org", {"action": "show"}),
+            Call("org_show", {}),
             agent=agent.id,
         )
     why = refusal(chart, work_of(task.routing, task.profile), agent.id)
@@ -78,7 +78,7 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
         return NotRouted(
             f"{agent.id} may not take {task.id}: {why}",
             "see who would get it",
-            Call("org", {"action": "route", "task_id": task.id}),
+            Call("org_route", {"task_id": task.id}),
             agent=agent.id,
         )
     return None

@@ -75,6 +75,7 @@ def _malformed(command: Complete, task: Task, outcome: str) -> AofError | None:
         or limits.items("blockers", command.blockers, limits.BLOCKERS)
         or limits.items("deliverables", command.deliverables, limits.ITEMS, single_line=True)
         or limits.line("summary_ref", command.summary_ref, limits.ITEM)
+        or limits.name("caller_role", command.caller_role)
         or limits.data("acceptance", command.acceptance)
         or _miscounted(command.tests)
     )
@@ -122,6 +123,8 @@ def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], no
         "acceptance": list(command.acceptance),
     }
     payload: dict[str, Any] = {"result": {name: value for name, value in result.items() if value}}
+    if command.caller_role:
+        payload["callerRole"] = command.caller_role
     if command.summary:
         payload["workLog"] = f"{agent}: {command.summary}"
     reported = Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)

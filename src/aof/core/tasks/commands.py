@@ -127,6 +127,7 @@ class Complete(OnTask, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
     acceptance: tuple[Any, ...] = ()
+    caller_role: str | None = None
 
 
 class Approve(OnTask, frozen=True, kw_only=True):

@@ -47,11 +47,11 @@ def retry_at(task: Task) -> int | None:
 
 
 def _not_in_ready(task: Task) -> NotReady | None:
-    if task.status == "ready" and not task.archived:
-        if not task.metadata.get("draft"):
-            return None
+    if task.status in ("ready", "backlog") and not task.archived and task.metadata.get("draft"):
         hint, call = "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
         return NotReady(f"{task.id} is a draft", hint, call, status=task.status)
+    if task.status == "ready" and not task.archived:
+        return None
     hints = {
         "backlog": ("promote it first", Call("update", {"task_id": task.id, "status": "ready"})),
         "in-progress": ("take another task", Call("show", {"task_id": task.id})),

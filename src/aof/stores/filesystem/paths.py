@@ -23,7 +23,7 @@ DIRECTORIES = (
     "locks/heads",
     "tmp",
 )
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/")
+IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
 
 
 class Paths:
@@ -37,6 +37,7 @@ class Paths:
         self.heads = f"{root}/locks/heads"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.index = f"{root}/index.sqlite"
+        self.tokens = f"{root}/tokens.json"
         self.runs = f"{root}/runs"
         self.handoffs = f"{root}/handoffs"
         self.temporary = f"{root}/tmp"  # noqa: S108 - inside the data directory

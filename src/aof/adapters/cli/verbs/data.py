@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 _NEEDS_DOCTOR = 5
 
 
-def init(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof init`."""
-    dry = values.get("dry_run", False)
-    where = context.options.get("data_dir")
-    actor = context.options.get("actor")
-    root, fresh = (
-        context.bootstrap("plan_data_dir")(where) if dry else context.bootstrap("init_data_dir")(where, actor=actor)
-    )
-    word = "would be made" if dry and fresh else "made" if fresh else "is there already"
-    data = {"dataDir": root, "created": fresh and not dry, "dryRun": dry}
-    return Answer(data, lambda screen: screen.line(f"{root} {word}"))
-
-
 def log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log`."""
     after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")

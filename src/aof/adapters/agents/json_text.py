@@ -1,0 +1,120 @@
+"""Adds a member to an object in a JSON text, or takes it out, and leaves every other byte as it is.
+
+The text may have comments, as editors allow in settings. Must not know what the members mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from aof.core.errors import InvalidInput
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|/', re.DOTALL)
+
+
+class Member:
+    """One member of an object: where its name begins, and where its value begins and ends."""
+
+    def __init__(self, start: int, value: int, end: int) -> None:
+        self.start = start
+        self.value = value
+        self.end = end
+
+
+def with_member(text: str, path: tuple[str, ...], value: Any) -> str:
+    """The text with the value under the path; objects that are missing on the way are made."""
+    inside, members, depth = _innermost(text, path)
+    missing = path[depth:]
+    if not missing:
+        found = members[path[-1]]
+        same = _plain(text[found.value : found.end]) == value
+        return text if same else text[: found.value] + _shown(value, depth, text) + text[found.end :]
+    for name in reversed(missing[1:]):
+        value = {name: value}
+    newline = _newline(text)
+    member = f"{newline}{'  ' * (depth + 1)}{json.dumps(missing[0])}: {_shown(value, depth + 1, text)}"
+    rest = "," if members else newline + "  " * depth
+    return text[:inside] + member + rest + text[inside:]
+
+
+def without_member(text: str, path: tuple[str, ...]) -> str:
+    """The text without what is under the path; an object that is empty then goes as well, but for the outermost."""
+    _, members, depth = _innermost(text, path)
+    if depth < len(path):
+        return text
+    found = members[path[-1]]
+    before, after = text[: found.start].rstrip(), text[found.end :]
+    if after.lstrip().startswith(","):
+        text = before + after[after.index(",") + 1 :]
+    elif before.endswith(","):
+        text = before[:-1] + after
+    else:
+        text = before + after.lstrip()
+    emptied = len(members) == 1 and len(path) > 1
+    return without_member(text, path[:-1]) if emptied else text
+
+
+def is_empty(text: str) -> bool:
+    """Whether nothing is left of the outermost object."""
+    return "".join(text.split()) == "{}"
+
+
+def _innermost(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member], int]:
+    """As deep as the path exists: where that object's inside begins, its members, and how many names were found."""
+    inside, members = _members(text, _first(text))
+    for depth, name in enumerate(path):
+        if name not in members:
+            return inside, members, depth
+        if depth == len(path) - 1:
+            return inside, members, depth + 1
+        inside, members = _members(text, members[name].value)
+    raise AssertionError
+
+
+def _first(text: str) -> int:
+    found = next(
+        (token for token in _TOKEN.finditer(text) if not token.group().startswith(("//", "/*", "\ufeff"))), None
+    )
+    return found.start() if found is not None else 0
+
+
+def _members(text: str, start: int) -> tuple[int, dict[str, Member]]:
+    if text[start : start + 1] != "{":
+        raise InvalidInput("the settings are no JSON object", "correct the file, or add the settings by hand")
+    members: dict[str, Member] = {}
+    depth, last, name, name_at, value_at = 0, start, "", -1, -1
+    for token in _TOKEN.finditer(text, start):
+        word, place = token.group(), token.start()
+        if word.startswith(("//", "/*")):
+            continue
+        if depth == 1 and word in (",", "}"):
+            if value_at >= 0:
+                members[name] = Member(name_at, value_at, last)
+            name_at = value_at = -1
+        elif depth == 1 and name_at < 0:
+            name, name_at = json.loads(word), place
+        elif depth == 1 and word != ":" and value_at < 0:
+            value_at = place
+        depth += (word in ("{", "[")) - (word in ("}", "]"))
+        last = token.end()
+        if depth == 0:
+            return start + 1, members
+    raise InvalidInput("the settings are cut off", "correct the file, or add the settings by hand")
+
+
+def _plain(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _shown(value: Any, depth: int, text: str) -> str:
+    newline = _newline(text)
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", newline + "  " * depth)

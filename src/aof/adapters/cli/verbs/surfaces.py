@@ -1,0 +1,95 @@
+"""Verbs about who connects and how."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aof.adapters.cli.answer import Answer, Context
+from aof.adapters.cli.parsing import UsageError
+
+if TYPE_CHECKING:
+    from aof.adapters.cli.screen import Screen
+
+
+class Change(Protocol):
+    """A file that connecting an agent writes."""
+
+    path: str
+    action: str
+    added: str
+
+
+def init(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof init`."""
+    dry, remove = values.get("dry_run", False), values.get("remove", False)
+    where = context.options.get("data_dir")
+    if dry or remove:
+        root, fresh = context.bootstrap("plan_data_dir")(where)
+    else:
+        root, fresh = context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+    agents = tuple(values["agents"]) if "agents" in values else None
+    changes: list[Change] = context.bootstrap("surfaces")().wire_agents(
+        root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
+    )
+    made = fresh and not dry and not remove
+    wired = [{"path": change.path, "action": change.action} for change in changes]
+    data = {"dataDir": root, "created": made, "dryRun": dry, "agents": wired}
+
+    def text(screen: Screen) -> None:
+        word = "made" if made else "would be made" if fresh and not remove else "is there already"
+        if not remove:
+            screen.line(f"{root} {word}")
+        for change in changes:
+            screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}")
+            if dry:
+                screen.line(change.added)
+
+    return Answer(data, text)
+
+
+def _sure(changes: list[Change]) -> bool:
+    """Ask a person; whoever cannot be asked has not agreed."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    for change in changes:
+        sys.stdout.write(f"{change.path} ({change.action})\n{change.added}\n\n")
+    sys.stdout.write("Write this, so that your agents find AOF? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def mcp(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof mcp`."""
+    options = context.options
+    context.bootstrap("surfaces")().serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"))
+    return Answer(None, lambda _screen: None)
+
+
+def prime(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof prime`."""
+    from aof.app.priming import prime as primed
+
+    text = primed(context.fabric, values.get("agent", context.fabric.actor))
+    return Answer({"text": text}, lambda screen: screen.line(text.rstrip()))
+
+
+def token(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof token create`, `list` and `revoke`."""
+    serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
+    action, token_id = values["action"], values.get("token_id")
+    if action == "create":
+        made = serving.create_token(data_dir, values.get("holder") or context.options.get("actor"), values.get("role"))
+        return Answer(made, lambda screen: screen.line(f"{made.token}\nThis is shown once. It lets {made.actor} call."))
+    if action == "list":
+        known = serving.list_tokens(data_dir)
+
+        def text(screen: Screen) -> None:
+            rows = [(one.id, one.actor, one.role, one.created_at) for one in known]
+            screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
+
+        return Answer({"tokens": known}, text)
+    if action == "revoke" and token_id:
+        serving.revoke_token(data_dir, token_id)
+        return Answer({"id": token_id, "revoked": True}, lambda screen: screen.line(f"{token_id} is no longer valid"))
+    raise UsageError("'aof token' knows create, list and revoke ID", "for example: aof token create --for ada")

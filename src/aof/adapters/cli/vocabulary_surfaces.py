@@ -1,0 +1,36 @@
+"""Verbs about who connects and how: agents, servers and tokens."""
+
+from __future__ import annotations
+
+from aof.adapters.cli.grammar import Argument, Option, Verb
+
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "mcp",
+        "serve agents over the Model Context Protocol, on standard input and output",
+        "surfaces:mcp",
+        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
+        example="aof mcp --tools core,mail",
+    ),
+    Verb(
+        "token",
+        "let somebody call over HTTP: make, list and revoke tokens",
+        "surfaces:token",
+        arguments=(
+            Argument("create|list|revoke", "what to do", target="action"),
+            Argument("TOKEN", "the token's ID, to revoke it", required=False, target="token_id"),
+        ),
+        options=(
+            Option("--for", "whose token it is (else the actor)", metavar="NAME", target="holder"),
+            Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
+        ),
+        example="aof token create --for swe-backend",
+    ),
+    Verb(
+        "prime",
+        "what an agent needs to know when its session begins",
+        "surfaces:prime",
+        options=(Option("--agent", "whose session begins (else the actor)", metavar="A"),),
+        example="aof prime --agent swe-backend",
+    ),
+)

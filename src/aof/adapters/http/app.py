@@ -1,0 +1,106 @@
+"""The HTTP application: guard, routes, stream and what others mount. Must not know how it is served.
+
+`make_app` gets the fabric from a function that is called once, when the application starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
+
+import anyio.to_thread
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aof.adapters.http.answers import PREFIX, answer, failure
+from aof.adapters.http.guard import Authenticate, Guard
+from aof.adapters.http.openapi import document
+from aof.adapters.http.routes import operation_routes
+from aof.adapters.http.stream import Follower, event_stream
+from aof.app.fabric import Fabric
+from aof.core.errors import InvalidInput, NotFound
+
+_OPEN = ("/health", "/openapi.json")
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Mounted(Protocol):
+    """Another ASGI endpoint that works on the same fabric."""
+
+    def running(self, fabric: Fabric) -> Any:
+        """The context in which it works."""
+        ...
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        ...
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the application behaves. `hosts` are the names that it may be called by."""
+
+    authenticate: Authenticate
+    hosts: tuple[str, ...] = LOOPBACK
+    max_body: int = 11_000_000
+    version: str = ""
+
+
+def make_app(
+    fabric_factory: Callable[[], Fabric], settings: HttpSettings, mounts: dict[str, Mounted] | None = None
+) -> Starlette:
+    """The application on one data directory."""
+    mounted = mounts or {}
+    described = document(settings.version)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        fabric = await anyio.to_thread.run_sync(fabric_factory)
+        async with AsyncExitStack() as stack:
+            stack.callback(fabric.close)
+            app.state.fabric = fabric
+            app.state.follower = Follower(fabric)
+            await stack.enter_async_context(app.state.follower.running())
+            for endpoint in mounted.values():
+                await stack.enter_async_context(endpoint.running(fabric))
+            yield
+
+    async def health(_request: Request) -> Response:
+        return answer({"status": "ok", "version": settings.version})
+
+    async def openapi(_request: Request) -> Response:
+        return answer(described)
+
+    routes = [
+        Route("/health", health),
+        Route("/openapi.json", openapi),
+        Route(f"{PREFIX}/events", event_stream(lambda request: request.app.state.follower)),
+        *operation_routes(lambda request: request.app.state.fabric, settings.max_body),
+        *(Route(path, endpoint) for path, endpoint in mounted.items()),
+    ]
+    guard = Middleware(
+        Guard,
+        authenticate=settings.authenticate,
+        hosts=settings.hosts,
+        open_paths=_OPEN,
+        max_body=settings.max_body,
+    )
+    return Starlette(
+        routes=routes, middleware=[guard], lifespan=lifespan, exception_handlers={HTTPException: _no_route}
+    )
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """What the router itself turns away."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 405:  # noqa: PLR2004 - the status has no name here that says more
+        refused = failure(InvalidInput(f"{request.url.path} does not take {request.method}", "see /openapi.json"))
+        refused.status_code = status
+        refused.headers.update(getattr(error, "headers", None) or {})
+        return refused
+    return failure(NotFound(f"there is nothing at {request.url.path[:80]}", "see /openapi.json"))

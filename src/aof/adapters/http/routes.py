@@ -1,0 +1,84 @@
+"""One route an operation, made from the catalogue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aof.adapters.http.answers import PREFIX, answer, failure, fault, method_of
+from aof.adapters.http.guard import CALLER
+from aof.app.calling import parameters, perform
+from aof.app.catalogue import OPERATIONS, Operation
+from aof.app.fabric import Fabric
+from aof.app.schemas import input_schema
+from aof.core.errors import AofError, InvalidInput, PayloadTooLarge
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_log = logging.getLogger(__name__)
+
+
+def operation_routes(fabric_of: Callable[[Request], Fabric], max_body: int) -> list[Route]:
+    """A route for every operation."""
+    return [
+        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, fabric_of, max_body), methods=[method_of(operation)])
+        for operation in OPERATIONS
+    ]
+
+
+def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_body: int) -> Endpoint:
+    properties = input_schema(operation)["properties"]
+    lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            if operation.effect == "read":
+                params = parameters(operation, _query(request, lists), strict=False)
+            else:
+                params = parameters(operation, _object(await bounded_body(request, max_body)))
+            work = partial(perform, fabric_of(request), operation, params, request.scope[CALLER])
+            return answer(await anyio.to_thread.run_sync(work))
+        except AofError as error:
+            return failure(error)
+        except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            _log.exception("%s failed", operation.name)
+            return fault()
+
+    return endpoint
+
+
+def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:
+    """The values by name; one that is given twice is a list, also where none is taken."""
+    asked = request.query_params
+    return {
+        name: values if name in lists or len(values) > 1 else values[0]
+        for name in asked
+        if (values := asked.getlist(name))
+    }
+
+
+async def bounded_body(request: Request, most: int) -> bytes:
+    """The whole body, unless it is more than the server takes."""
+    parts = bytearray()
+    async for part in request.stream():
+        parts += part
+        if len(parts) > most:
+            raise PayloadTooLarge(f"the body has more than {most} bytes", "send less at once")
+    return bytes(parts)
+
+
+def _object(body: bytes) -> Any:
+    try:
+        given = msgspec.json.decode(body or b"{}")
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the body is no JSON: {str(error)[:200]}", "send a JSON object") from None
+    if not isinstance(given, dict):
+        raise InvalidInput("the body is no JSON object", "send the parameters as a JSON object")
+    return given

@@ -1,0 +1,58 @@
+"""Serves the application on a port of this machine. Must not know what the application does."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from aof.core.errors import Unavailable
+
+_GRACE = 5  # seconds that open streams get when the server stops
+
+
+def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Bound before anything starts, so that its number can be told."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise Unavailable(f"port {port} of {host} cannot be had: {error.strerror}", "choose another port") from None
+    return bound
+
+
+class HttpServer:
+    """One application on one socket; `run` blocks until `stop` is called from anywhere."""
+
+    def __init__(self, app: ASGIApp, bound: socket.socket, started: Callable[[], None] | None = None) -> None:
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE, ws="none"
+        )
+        self._server = _Told(config, started)
+        self._bound = bound
+
+    def run(self) -> None:
+        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
+        self._server.run(sockets=[self._bound])
+
+    def stop(self) -> None:
+        """End after what is being answered."""
+        self._server.should_exit = True
+
+
+class _Told(uvicorn.Server):
+    """Says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self._started is not None and self.started:
+            self._started()

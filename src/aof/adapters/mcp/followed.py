@@ -1,0 +1,108 @@
+"""Long work as the protocol's Tasks extension: a handle that both sides may forget and find again.
+
+The handle is the task's own ID, and every answer is read from the fabric, so it survives restarts of both sides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, ClientCapabilities, GetTaskRequestParams, InputResponses, RequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.tools import answered
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import BY_NAME
+from aof.app.results import Created
+from aof.core.errors import AofError, InvalidTransition
+from aof.core.tasks.task import Task
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+_POLL_MS = 5000
+
+
+class UpdateTaskRequestParams(RequestParams):
+    """What a client answers to a task that asked something. Ours ask nothing."""
+
+    task_id: str
+    input_responses: InputResponses | None = None
+
+
+def understood(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client takes a handle for an answer to this request."""
+    wanted = ClientCapabilities(extensions={EXTENSION: {}})
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and ctx.session.check_client_capability(wanted)
+
+
+async def handle(hub: Hub, created: Created) -> dict[str, Any]:
+    """The answer that stands for a task in the making."""
+    task = await hub.ask(hub.fabric.get, created.task_id)
+    return {"resultType": "task", **_seen(task)}
+
+
+async def get(hub: Hub, params: GetTaskRequestParams) -> dict[str, Any]:
+    """How the task is, with its result once there is one."""
+    task = await _found(hub, params.task_id)
+    seen = _seen(task)
+    if seen["status"] == "completed":
+        path = hub.fabric.store.path_of(task)
+        result = answered(Created(task_id=task.id, status=task.status, file_path=path))
+        if task.status == "deadletter":
+            result = result.model_copy(update={"is_error": True, "structured_content": None})
+        seen["result"] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return seen
+
+
+async def update(hub: Hub, params: UpdateTaskRequestParams) -> dict[str, Any]:
+    """Answers to questions that nobody asked are acknowledged and dropped, as the extension wants it."""
+    await _found(hub, params.task_id)
+    return {}
+
+
+async def cancel(hub: Hub, params: GetTaskRequestParams, caller: Caller) -> dict[str, Any]:
+    """Cancel the task; one that is over stays as it is."""
+    task = await _found(hub, params.task_id)
+    operation = BY_NAME["cancel"]
+    given = parameters(operation, {"taskId": task.id, "reason": "cancelled by the client that waits for it"})
+    try:
+        await hub.ask(perform, hub.fabric, operation, given, caller)
+    except InvalidTransition:
+        return {}
+    except AofError as error:
+        raise MCPError(INVALID_PARAMS, error.message) from None
+    return {}
+
+
+async def _found(hub: Hub, task_id: str) -> Task:
+    try:
+        return await hub.ask(hub.fabric.get, task_id)
+    except AofError as error:
+        raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
+
+
+def _seen(task: Task) -> dict[str, Any]:
+    """The task in the words of the extension, where `failed` is for errors of the protocol only."""
+    ended = {"done": "completed", "deadletter": "completed", "cancelled": "cancelled"}
+    seen: dict[str, Any] = {
+        "taskId": task.id,
+        "status": ended.get(task.status, "working"),
+        "statusMessage": _message(task),
+        "createdAt": task.created_at,
+        "lastUpdatedAt": task.updated_at,
+        "ttlMs": None,
+        "pollIntervalMs": _POLL_MS,
+    }
+    return seen
+
+
+def _message(task: Task) -> str:
+    if task.blocked is not None:
+        return f"blocked: {task.blocked.reason}"
+    if task.last_error is not None and task.status == "deadletter":
+        return f"deadletter: {task.last_error.code}: {task.last_error.message}"
+    said = msgspec.to_builtins(task.progress).get("text") if task.status == "in-progress" else None
+    return f"{task.status}: {said}" if said else task.status

@@ -1,0 +1,128 @@
+"""The MCP server: which request is answered by what. Must not know how bytes arrive; see `stdio` and `http`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    GetTaskRequestParams,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+)
+
+from aof.adapters.mcp import followed, resources
+from aof.adapters.mcp.changes import Changes
+from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.sessions import Session, session_of
+from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, refused, schema_of_tool, tools
+from aof.app.catalogue import BY_TOOL
+from aof.core.errors import AofError
+
+_Context = ServerRequestContext[Any, Any]
+_INSTRUCTIONS = (
+    "A shared fabric of tasks. Claim a task before you work on it, complete it with a summary, block it with a reason. "
+    "Errors name the call that works."
+)
+
+
+def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Server[Hub]:
+    """A server on one fabric; `alone` is the session of a transport that has only one."""
+    changes = Changes(hub)
+
+    @asynccontextmanager
+    async def lifespan(_server: Server[Hub]) -> AsyncIterator[Hub]:
+        async with anyio.create_task_group() as background:
+            hub.background = background
+            try:
+                yield hub
+            finally:
+                changes.close()
+                if alone is not None:
+                    with anyio.CancelScope(shield=True):
+                        await alone.end()
+                background.cancel_scope.cancel()
+
+    async def list_tools(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=tools(hub.tiers))
+
+    async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=resources.resources())
+
+    async def list_templates(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=resources.templates())
+
+    async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        caller, _ = session_of(hub, ctx, alone)
+        return await resources.read(hub, str(params.uri), caller)
+
+    server: Server[Hub] = Server(
+        "aof",
+        version=version,
+        title="AOF task fabric",
+        instructions=_INSTRUCTIONS,
+        lifespan=lifespan,
+        get_tool_input_schema=_schema,
+        on_list_tools=list_tools,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_subscribe_resource=changes.subscribe,
+        on_unsubscribe_resource=changes.unsubscribe,
+        on_subscriptions_listen=changes.listen,
+    )
+    _add_calls(server, hub, alone)
+    return server
+
+
+def _schema(tool: str) -> dict[str, Any] | None:
+    operation = BY_TOOL.get(tool)
+    return schema_of_tool(operation) if operation is not None else None
+
+
+def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
+    """Tools, and the extension under which one of them may answer with a handle."""
+
+    async def call_tool(ctx: _Context, params: CallToolRequestParams) -> HandlerResult:
+        operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
+        if operation is None:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+        given = dict(params.arguments or {})
+        wait = given.pop(WAIT, False) if can_wait(operation) else False
+        try:
+            caller, session = session_of(hub, ctx, alone)
+            result = await call(hub, operation, given, caller, session)
+            if wait is True and followed.understood(ctx):
+                return await followed.handle(hub, result)
+        except AofError as error:
+            return refused(error)
+        except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            return broken(operation)
+        return answered(result)
+
+    async def get_task(_ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        return await followed.get(hub, params)
+
+    async def update_task(_ctx: _Context, params: followed.UpdateTaskRequestParams) -> HandlerResult:
+        return await followed.update(hub, params)
+
+    async def cancel_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        caller, _ = session_of(hub, ctx, alone)
+        return await followed.cancel(hub, params, caller)
+
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("tasks/get", GetTaskRequestParams, get_task)
+    server.add_request_handler("tasks/update", followed.UpdateTaskRequestParams, update_task)
+    server.add_request_handler("tasks/cancel", GetTaskRequestParams, cancel_task)
+    server.extensions[followed.EXTENSION] = {}

@@ -1,0 +1,107 @@
+"""What a session holds: the runs that its agent has claimed are kept alive, and end with it.
+
+Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
+nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import anyio
+import anyio.from_thread
+from mcp.server.context import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from aof.adapters.mcp.hub import Hub
+from aof.app.calling import Caller
+from aof.app.catalogue import Operation
+from aof.core.errors import ActorMismatch, AofError
+from aof.core.ids import task_of_run
+from aof.core.times import millis
+
+_STATE = "aof.session"
+_BEATS_PER_LEASE = 3
+_SHORTEST = 0.05  # seconds between two beats
+_log = logging.getLogger(__name__)
+
+
+class Session:
+    """One agent's connection."""
+
+    def __init__(self, hub: Hub, caller: Caller, run: str | None = None) -> None:
+        self.caller = caller
+        self._hub = hub
+        self._claimed: dict[str, str] = {}
+        self._given = {task_of_run(run): run} if run else {}
+
+    def run_of(self, task_id: str) -> str | None:
+        """The run that this session holds the task with."""
+        return self._claimed.get(task_id) or self._given.get(task_id)
+
+    def note(self, operation: Operation, result: Any) -> None:
+        """Remember what a call has claimed, and forget what has ended. Runs beside other calls, in a thread."""
+        task_id = getattr(result, "task_id", None)
+        if task_id is None:
+            return
+        status = getattr(result, "status", None)
+        if operation.name == "claim":
+            self._hold(task_id, result.run_id, result.expires_at)
+        elif operation.name == "update" and status == "in-progress" and result.transitioned:
+            lease = self._hub.fabric.get(task_id).lease
+            if lease is not None:
+                self._hold(task_id, lease.run_id, lease.expires_at)
+        elif status not in (None, "in-progress"):
+            self._claimed.pop(task_id, None)
+
+    def _hold(self, task_id: str, run: str, expires_at: str) -> None:
+        if self._claimed.get(task_id) != run:
+            self._claimed[task_id] = run
+            anyio.from_thread.run_sync(self._hub.start, self._keep, task_id, run, expires_at)
+
+    async def _keep(self, task_id: str, run: str, expires_at: str) -> None:
+        """Renew a lease until the run is over."""
+        while True:
+            left = millis(expires_at) - self._hub.fabric.now()
+            await anyio.sleep(max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST))
+            if self._claimed.get(task_id) != run:
+                return
+            try:
+                expires_at = (await self._hub.ask(self._hub.fabric.heartbeat, task_id, run=run)).expires_at
+            except AofError as error:
+                if error.kind != "unavailable":
+                    self._claimed.pop(task_id, None)
+                    return
+
+    async def end(self) -> None:
+        """The session is over: what it reported is carried out, and what it held without a report fails by name."""
+        held, self._claimed = self._claimed, {}
+        if self._hub.stopping:
+            return  # the server goes, not the agent: it may come back and name its run
+        for run in held.values():
+            try:
+                await self._hub.ask(self._hub.fabric.session_end, run=run)
+            except AofError as error:
+                _log.debug("%s could not be ended: %s", run, error.message)
+
+
+def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | None) -> tuple[Caller, Session | None]:
+    """Who sent a request, and the session that it belongs to.
+
+    On stdio the process is the session. Over HTTP it is the handshake's; the newest revision has none there, so its
+    callers name their runs.
+    """
+    if alone is not None:
+        return alone.caller, alone
+    caller = hub.caller_of(ctx.request)
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return caller, None
+    connection = ctx.session._connection  # noqa: SLF001 - the only way to what lives as long as the connection
+    session = connection.state.get(_STATE)
+    if session is None:
+        session = connection.state[_STATE] = Session(hub, caller)
+        connection.exit_stack.push_async_callback(session.end)
+    if session.caller != caller:
+        raise ActorMismatch(f"this session is {session.caller.actor}'s", "open a session of your own")
+    return caller, session

@@ -1,0 +1,95 @@
+"""The operations as tools: how they are listed, called and answered, and how a hint spells a call."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.sessions import Session
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import Operation, listed_in
+from aof.app.schemas import input_schema, output_schema
+from aof.app.telling import Told, told
+from aof.core.errors import AofError
+
+WAIT = "wait"
+_WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
+_log = logging.getLogger(__name__)
+
+
+def tools(tiers: tuple[str, ...]) -> list[Tool]:
+    """The tools of some tiers."""
+    return [_tool(operation) for operation in listed_in(tiers)]
+
+
+def schema_of_tool(operation: Operation) -> dict[str, Any]:
+    """What a tool takes."""
+    schema = input_schema(operation, tool=True)
+    if can_wait(operation):
+        schema["properties"] = schema["properties"] | {WAIT: _WAITING}
+    return schema
+
+
+def can_wait(operation: Operation) -> bool:
+    """Whether the tool starts something that can be followed as a task."""
+    return operation.name == "create"
+
+
+def _tool(operation: Operation) -> Tool:
+    return Tool(
+        name=operation.tool,
+        description=operation.help,
+        input_schema=schema_of_tool(operation),
+        output_schema=output_schema(operation),
+        annotations=ToolAnnotations(
+            read_only_hint=operation.effect == "read",
+            destructive_hint=operation.effect == "destructive",
+            open_world_hint=False,
+        ),
+    )
+
+
+async def call(hub: Hub, operation: Operation, given: dict[str, Any], caller: Caller, session: Session | None) -> Any:
+    """Perform the operation; raises AofError."""
+    params = parameters(operation, given, tool=True)
+    return await hub.ask(_perform, hub, operation, params, caller, session)
+
+
+def _perform(hub: Hub, operation: Operation, params: Any, caller: Caller, session: Session | None) -> Any:
+    result = perform(hub.fabric, operation, params, caller, session.run_of if session else None)
+    if session is not None:
+        session.note(operation, result)
+    return result
+
+
+def answered(result: Any) -> CallToolResult:
+    """A result: structured, and the same as text for clients that know only that."""
+    data = msgspec.to_builtins(result)
+    text = msgspec.json.encode(result).decode()
+    return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+
+
+def refused(error: AofError) -> CallToolResult:
+    """A refusal. As text only: clients hold structured content against the schema of success."""
+    return _failed(told(error, spell))
+
+
+def broken(operation: Operation) -> CallToolResult:
+    """A fault of ours, without a word about our insides."""
+    _log.exception("%s failed", operation.tool)
+    hint = "try again; if it stays, look at the server's log and run 'aof doctor'"
+    return _failed(Told(code="internal", kind="internal", message=f"{operation.tool} failed", hint=hint))
+
+
+def _failed(error: Told) -> CallToolResult:
+    text = msgspec.json.encode({"error": error}).decode()
+    return CallToolResult(content=[TextContent(text=text)], is_error=True)
+
+
+def spell(operation: Operation, arguments: dict[str, Any]) -> str:
+    """A call as a client of this surface makes it."""
+    return f"{operation.tool}({msgspec.json.encode(arguments).decode()})"

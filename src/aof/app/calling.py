@@ -1,0 +1,109 @@
+"""One call from outside: its parameters are checked, its caller too, and then the fabric is asked.
+
+The same for every surface that takes calls from strangers. Must not know which one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from aof.app.arguments import invalid
+from aof.app.catalogue import Operation, Params
+from aof.app.fabric import Fabric
+from aof.app.schemas import shown_fields
+from aof.core import limits
+from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
+
+Role = Literal["reader", "agent", "admin"]
+ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls. With `proven`, a token says so, and the call cannot say otherwise."""
+
+    actor: str
+    role: Role = "admin"
+    proven: bool = False
+
+
+def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
+    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
+    try:
+        params = msgspec.convert(given, operation.parameters, strict=strict)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _wrong(operation, str(error), tool=tool) from None
+    if tool and isinstance(given, dict):
+        _check_tool(operation, given)
+    return params
+
+
+def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
+    shown = {field.encode_name for field in shown_fields(operation)}
+    if unknown := sorted(given.keys() - shown):
+        raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", tool=True)
+    for name in operation.tool_requires:
+        if name not in given:
+            raise _wrong(operation, f"Object missing required field `{name}`", tool=True)
+        if problem := limits.text(name, given[name], limits.BODY, required=True):
+            raise problem
+
+
+def _wrong(operation: Operation, complaint: str, *, tool: bool) -> InvalidInput:
+    """Names the parameter, what was expected of it, and a call that has everything it needs."""
+    fields = msgspec.structs.fields(operation.parameters)
+    needed = {field.name: "…" for field in fields if field.required}
+    known: list[str] = []
+    if tool:
+        needed |= dict.fromkeys(operation.tool_requires, "…")
+        known = [field.encode_name for field in shown_fields(operation)]
+    return invalid(complaint, operation.parameters, Call(operation.name, needed) if needed else None, known=known)
+
+
+def perform(
+    fabric: Fabric,
+    operation: Operation,
+    params: Params,
+    caller: Caller,
+    run_of: Callable[[str], str | None] | None = None,
+) -> Any:
+    """Ask the fabric for the caller. `run_of` tells the run that the caller's session holds a task with."""
+    actor = admitted(operation, params, caller)
+    if problem := limits.name("actor", actor):
+        raise problem
+    view = fabric.as_actor(actor)  # and not for the run that the serving process may have
+    values = params.given()
+    if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
+        run = run_of(fabric.resolve(values["task_id"]))
+        if run is not None:
+            values["run"] = run
+    if operation.ask is not None:
+        return operation.ask(view, values)
+    return getattr(view, operation.name)(**values)
+
+
+def admitted(operation: Operation, params: Params, caller: Caller) -> str:
+    """Whose call it is; a refusal when the caller's token says that it cannot be."""
+    actor = params.actor if isinstance(params.actor, str) else caller.actor
+    if not caller.proven:
+        return actor
+    if actor != caller.actor:
+        raise ActorMismatch(
+            f"this token is {caller.actor}'s and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
+        )
+    if caller.role == "reader" and operation.effect != "read":
+        raise NotAllowed(
+            f"{operation.name} changes something, and this token may only read",
+            "use a token with the role agent or admin",
+            role=caller.role,
+        )
+    acts = getattr(params, operation.acts) if operation.acts else None
+    if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor:
+        raise ActorMismatch(
+            f"this token is {caller.actor}'s and cannot act for {acts[:80]}",
+            f"leave '{operation.acts}' out, or use a token with the role admin",
+            actor=caller.actor,
+        )
+    return actor

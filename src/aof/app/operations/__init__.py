@@ -1,0 +1,1 @@
+"""The rows of the catalogue of operations, by subject."""

@@ -1,0 +1,32 @@
+"""Where tokens are kept: who may call from outside, and as whom. Above: app. Below: the filesystem store.
+
+A store keeps digests only; a token itself is shown once, to whoever asked for it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One token: whose it is, what it allows, and how it is recognised."""
+
+    id: str
+    actor: str
+    role: str
+    created_at: str
+    digest: str
+
+
+class Tokens(Protocol):
+    """All tokens of a data directory."""
+
+    def all(self) -> tuple[Token, ...]:
+        """Every token that is valid."""
+        ...
+
+    def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
+        """Add one or remove one, durably; tells whether something changed."""
+        ...

@@ -1,0 +1,131 @@
+"""Puts the surfaces together that others connect to. Knows the adapters; is loaded only when something is served."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aof import __version__
+from aof.adapters.agents import wiring
+from aof.adapters.system import SystemClock
+from aof.app import tokens
+from aof.app.calling import Caller
+from aof.app.catalogue import TIERS
+from aof.bootstrap import default_actor, find_data_dir, open_fabric
+from aof.config import load_settings
+from aof.core.errors import InvalidInput, Unavailable
+from aof.ports.tokens import Tokens
+from aof.stores.filesystem.tokens import TokenFile
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from aof.adapters.http.guard import Authenticate
+    from aof.adapters.http.serving import HttpServer
+
+Sure = Callable[[list[wiring.Change]], bool]
+
+
+def tiers_of(names: str | None) -> tuple[str, ...]:
+    """The tiers that a list such as `core,handoff` names."""
+    tiers = tuple(name.strip() for name in (names or "core").split(","))
+    if unknown := [name for name in tiers if name not in TIERS]:
+        raise InvalidInput(f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(TIERS)}")
+    return tiers
+
+
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+    """Serve MCP on standard input and output until the client goes."""
+    tiers = tiers_of(tools)
+    try:
+        from aof.adapters.mcp.stdio import serve_stdio
+    except ModuleNotFoundError as error:
+        raise missing(error, "mcp") from None
+    with open_fabric(data_dir, actor=actor) as fabric:
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__)
+
+
+def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
+    """What to say when a part was not installed."""
+    return Unavailable(f"{error.name} is not installed", f"install it with: pip install 'aof[{extra}]'")
+
+
+def tokens_of(data_dir: str | None) -> Tokens:
+    """The tokens of a data directory."""
+    root = find_data_dir(data_dir)
+    return TokenFile(root, SystemClock(), load_settings(root).storage.lock_timeout)
+
+
+def create_token(data_dir: str | None, actor: str | None, role: str | None) -> tokens.NewToken:
+    """A new token for an actor."""
+    return tokens.create(tokens_of(data_dir), actor or default_actor(), role or "agent", SystemClock().now())
+
+
+def list_tokens(data_dir: str | None) -> tuple[tokens.KnownToken, ...]:
+    """The tokens that are valid."""
+    return tokens.known(tokens_of(data_dir))
+
+
+def revoke_token(data_dir: str | None, token_id: str) -> None:
+    """Let a token no longer be valid."""
+    tokens.revoke(tokens_of(data_dir), token_id)
+
+
+def make_http(
+    data_dir: str | None, *, hosts: tuple[str, ...] = (), authenticate: Authenticate | None = None
+) -> ASGIApp:
+    """The HTTP application of a data directory, with MCP at /mcp. `hosts` are names beside those of the loopback."""
+    try:
+        from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
+        from aof.adapters.http.guard import CALLER
+        from aof.adapters.mcp.http import McpOverHttp
+    except ModuleNotFoundError as error:
+        raise missing(error, "server,mcp") from None
+    known = tokens_of(data_dir)
+
+    def by_token(token: str | None) -> Caller | None:
+        return tokens.recognise(known, token) if token else None
+
+    settings = HttpSettings(authenticate=authenticate or by_token, hosts=(*LOOPBACK, *hosts), version=__version__)
+
+    def caller_of(request: Request) -> Caller:
+        caller: Caller = request.scope[CALLER]
+        return caller
+
+    mcp = McpOverHttp(caller_of, TIERS[:1], settings.version, settings.max_body)
+    return make_app(lambda: open_fabric(data_dir), settings, {"/mcp": mcp})
+
+
+def http_server(
+    app: ASGIApp, host: str, port: int, started: Callable[[], None] | None = None
+) -> tuple[HttpServer, int]:
+    """A server for the application, bound already, and its port."""
+    from aof.adapters.http.serving import HttpServer, listen
+
+    bound = listen(host, port)
+    return HttpServer(app, bound, started), int(bound.getsockname()[1])
+
+
+def wire_agents(
+    root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
+) -> list[wiring.Change]:
+    """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
+    project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
+    command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]
+    wanted = names if names is not None else wiring.found(project)
+    changes = wiring.plan(project, wanted, command, remove=remove)
+    agreed = names is not None or (sure is not None and bool(changes) and sure(changes))
+    if dry_run or not agreed:
+        return changes if dry_run else []
+    wiring.make(project, changes)
+    return changes
+
+
+def _command() -> list[str]:
+    """How an agent starts AOF: by its name where that is found."""
+    import shutil
+    import sys
+
+    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof.adapters.cli.main"]

@@ -1,0 +1,300 @@
+"""Four ways to the same operations: Python, the command line, MCP on stdio, HTTP. Each has a data directory of its own.
+
+A door takes an operation by its name and answers what came back, or the code of the refusal. The others are real
+processes: nothing of them runs here but their clients.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+import msgspec
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import CallToolResult
+
+import aof
+from aof.adapters.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
+from aof.adapters.cli.spelling import spell
+from aof.adapters.http.answers import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import BY_NAME, Operation
+from aof.app.fabric import Fabric
+from aof.app.telling import wire_names
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import AofError, Call
+
+WHO = "tester"
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What a call was refused with."""
+
+    code: str
+    message: str
+    hint: str
+
+
+Answer = dict[str, Any] | Refusal
+
+
+class Door(Protocol):
+    """One surface on a data directory."""
+
+    name: str
+    root: Path
+    elsewhere: Fabric
+
+    def ask(self, operation: str, **given: Any) -> Answer:
+        """Make a call."""
+        ...
+
+
+def environment(root: Path, actor: str = WHO) -> dict[str, str]:
+    """What a child process sees: this data directory, this actor, and no run."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AOF_")}
+    return kept | {"AOF_DATA_DIR": str(root), "AOF_ACTOR": actor}
+
+
+@contextmanager
+def _room(folder: Path) -> Iterator[tuple[Path, Fabric]]:
+    root, _ = init_data_dir(folder / ".aof")
+    Path(root, "aof.toml").write_text("[storage]\nlockTimeout = 1\n")
+    with open_fabric(root, actor="elsewhere") as fabric:
+        yield Path(root), fabric
+
+
+class InPython:
+    """The fabric itself, asked by its methods where they are plain, and as a script would ask it."""
+
+    name = "python"
+
+    def __init__(self, root: Path, elsewhere: Fabric) -> None:
+        self.root, self.elsewhere = root, elsewhere
+        self._fabric = aof.open(root, actor=WHO)
+
+    def ask(self, operation: str, **given: Any) -> Answer:
+        row = BY_NAME[operation]
+        values = dict(given)
+        actor = values.pop("actor", WHO)
+        try:
+            view = self._fabric.as_actor(actor)
+            if row.ask is None:
+                return _plain(getattr(view, operation)(**values))
+            params = parameters(row, wire_names(Call(operation, values)))
+            return _plain(perform(self._fabric, row, params, Caller(actor)))
+        except AofError as error:
+            return Refusal(error.code, error.message, error.hint)
+
+
+class OnTheCommandLine:
+    """`aof VERB --json`, one process a call."""
+
+    name = "cli"
+
+    def __init__(self, root: Path, elsewhere: Fabric) -> None:
+        self.root, self.elsewhere = root, elsewhere
+
+    def ask(self, operation: str, **given: Any) -> Answer:
+        if operation == "send":
+            file = self.root.parent / "messages.txt"
+            file.write_text("\n".join(given["messages"]))
+            return self.run("send", str(file))
+        return self.run(*self.words(operation, given))
+
+    def words(self, operation: str, given: dict[str, Any]) -> list[str]:
+        """The command that makes the call."""
+        values = dict(given)
+        actor, compact = values.pop("actor", None), values.pop("compact", False)
+        values |= values.pop("routing", {})
+        for positive, flag in (("review", "no_review"), ("retryable", "no_retry")):
+            if not values.pop(positive, True):
+                values[flag] = True
+        said = shlex.split(spell(Call(operation, values)))[1:]
+        return [*said, *(["--actor", actor] if actor else []), *(["--compact"] if compact else [])]
+
+    def run(self, *words: str) -> Answer:
+        """Run a command line; the exit code must fit what it says."""
+        done = subprocess.run(
+            [sys.executable, "-m", "aof.adapters.cli.main", *words, "--json"],
+            env=environment(self.root),
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        said = json.loads(done.stdout)
+        if "error" not in said:
+            assert done.returncode in (0, 1, 5), done.stderr  # some answers say more than that they are one
+            return dict(said["data"])
+        error = said["error"]
+        assert done.returncode == expected_exit(error["code"]), (error, done.returncode)
+        return Refusal(error["code"], error["message"], error["hint"])
+
+
+class OverMcp:
+    """Tools of a server process on stdio."""
+
+    name = "mcp"
+
+    def __init__(self, root: Path, elsewhere: Fabric, portal: BlockingPortal, client: Client) -> None:
+        self.root, self.elsewhere = root, elsewhere
+        self.portal, self.client = portal, client
+
+    def ask(self, operation: str, **given: Any) -> Answer:
+        return self.call(BY_NAME[operation].tool, wire_names(Call(operation, given)))
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
+        """Call a tool by its own name and with the names of its own parameters."""
+        return of_tool(self.portal.call(self.client.call_tool, tool, arguments))
+
+
+class OverHttp:
+    """Routes of a server process on the loopback."""
+
+    name = "http"
+
+    def __init__(self, root: Path, elsewhere: Fabric, client: httpx.Client) -> None:
+        self.root, self.elsewhere = root, elsewhere
+        self.client = client
+
+    def ask(self, operation: str, **given: Any) -> Answer:
+        return self.call(BY_NAME[operation], wire_names(Call(operation, given)))
+
+    def call(self, operation: Operation, arguments: dict[str, Any]) -> Answer:
+        """Make the call with the names that it has over the wire."""
+        path = f"{PREFIX}/{operation.name}"
+        if method_of(operation) == "GET":
+            query = {name: str(one).lower() if isinstance(one, bool) else one for name, one in arguments.items()}
+            return of_response(self.client.get(path, params=query))
+        return of_response(self.client.post(path, content=msgspec.json.encode(arguments)))
+
+
+def of_tool(result: CallToolResult) -> Answer:
+    """What a tool said; text and structured content say the same."""
+    (content,) = result.content
+    assert content.type == "text"
+    said = json.loads(content.text)
+    if result.is_error:
+        assert result.structured_content is None
+        error = said["error"]
+        assert error["kind"] in EXIT_BY_KIND
+        return Refusal(error["code"], error["message"], error["hint"])
+    assert said == result.structured_content
+    return dict(said)
+
+
+def of_response(response: httpx.Response) -> Answer:
+    """What a route said; the status fits it."""
+    said = response.json()
+    if response.status_code == 200:
+        return dict(said)
+    error = said["error"]
+    assert response.status_code == STATUS_BY_CODE.get(error["code"], STATUS_BY_KIND[error["kind"]])
+    return Refusal(error["code"], error["message"], error["hint"])
+
+
+def expected_exit(code: str) -> int:
+    """The exit code of an error by its code."""
+    if code == "usage":
+        return 2
+    kinds = {kind.code: kind.kind for kind in _errors(AofError)}
+    return EXIT_BY_CODE.get(code, EXIT_BY_KIND[kinds[code]])
+
+
+def _errors(kind: type[AofError]) -> Iterator[type[AofError]]:
+    for sub in kind.__subclasses__():
+        yield sub
+        yield from _errors(sub)
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    return dict(msgspec.json.decode(msgspec.json.encode(result)))
+
+
+@contextmanager
+def python_door(folder: Path) -> Iterator[InPython]:
+    """The fabric in this process."""
+    with _room(folder) as (root, fabric):
+        yield InPython(root, fabric)
+
+
+@contextmanager
+def cli_door(folder: Path) -> Iterator[OnTheCommandLine]:
+    """The command line."""
+    with _room(folder) as (root, fabric):
+        yield OnTheCommandLine(root, fabric)
+
+
+@contextmanager
+def mcp_door(folder: Path, *, tools: str = "all", mode: str = "auto", actor: str = WHO) -> Iterator[OverMcp]:
+    """A server process on stdio and a session with it."""
+    with _room(folder) as (root, fabric), mcp_session(root, tools=tools, mode=mode, actor=actor) as (portal, client):
+        yield OverMcp(root, fabric, portal, client)
+
+
+@contextmanager
+def mcp_session(
+    root: Path, *, tools: str = "core", mode: str = "auto", actor: str = WHO, run: str | None = None
+) -> Iterator[tuple[BlockingPortal, Client]]:
+    """A session with a new server process on a data directory."""
+    with start_blocking_portal() as portal:
+        transport = mcp_process(root, tools=tools, actor=actor, run=run)
+        client: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(transport, mode=mode))
+        with client as connected:
+            yield portal, connected
+
+
+def mcp_process(root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None) -> Any:
+    """The transport to a new server process on stdio."""
+    words = ["-m", "aof.adapters.cli.main", "mcp", "--tools", tools]
+    seen = environment(root, actor) | ({"AOF_RUN_ID": run} if run else {})
+    return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))
+
+
+@contextmanager
+def http_server(root: Path, *words: str) -> Iterator[str]:
+    """A server process on a free port of the loopback; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.surfaces.server", str(root), *words],
+        env=environment(root),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@contextmanager
+def http_door(folder: Path, role: str = "admin") -> Iterator[OverHttp]:
+    """A server process on the loopback, and a client with a token."""
+    with _room(folder) as (root, fabric):
+        headers = {"Authorization": f"Bearer {new_token(root, WHO, role)}"}
+        with http_server(root) as url, httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+            yield OverHttp(root, fabric, client)
+
+
+def new_token(root: Path, actor: str, role: str) -> str:
+    """A token as `aof token create` gives it."""
+    said = OnTheCommandLine.run(_nowhere(root), "token", "create", "--for", actor, "--role", role)
+    assert isinstance(said, dict)
+    return str(said["token"])
+
+
+def _nowhere(root: Path) -> OnTheCommandLine:
+    door = OnTheCommandLine.__new__(OnTheCommandLine)
+    door.root = root
+    return door

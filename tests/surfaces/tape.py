@@ -1,0 +1,94 @@
+"""Records what a door answers to a script of calls, in a form that can be compared with another door's."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from aof.app.fabric import Fabric
+from tests.surfaces.doors import Answer, Door, Refusal
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_ID = re.compile(r"\b(TASK|RUN)-(\d{4}-\d\d-\d\d-\d{3,})")
+_REV = re.compile(r'^(rev: |\s*"(?:rev|seq)": )\d+', re.MULTILINE)
+
+
+class Tape:
+    """One door under one script."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._said: list[tuple[str, Answer]] = []
+        self._made: set[str] = set()
+        self._ids: dict[str, str] = {}
+
+    @property
+    def elsewhere(self) -> Fabric:
+        """The same data directory, used by somebody else."""
+        return self._door.elsewhere
+
+    @property
+    def surface(self) -> str:
+        """Which door this is."""
+        return self._door.name
+
+    def ask(self, operation: str, **given: Any) -> dict[str, Any]:
+        """A call that succeeds."""
+        answer = self._door.ask(operation, **given)
+        assert isinstance(answer, dict), f"{self.surface} {operation}: {answer}"
+        self._said.append((operation, answer))
+        if operation == "create":
+            self._made.add(answer["taskId"])
+        return answer
+
+    def refused(self, operation: str, code: str, **given: Any) -> Refusal:
+        """A call that is refused with this code."""
+        answer = self._door.ask(operation, **given)
+        assert isinstance(answer, Refusal), f"{self.surface} {operation}: {answer}"
+        assert answer.code == code, f"{self.surface} {operation}: {answer}"
+        self._said.append((operation, answer))
+        return answer
+
+    def task(self, title: str = "Do it", **given: Any) -> str:
+        """A new task's ID."""
+        return str(self.ask("create", title=title, **({"brief": "All of it.\n"} | given))["taskId"])
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """What a person does to a file of the data directory."""
+        file = self._door.root / path
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+
+    def said(self) -> list[Any]:
+        """Every answer, without what differs from run to run."""
+        return [[operation, self._comparable(answer)] for operation, answer in self._said]
+
+    def _comparable(self, answer: Answer) -> Any:
+        """Of a call that is wrong in itself only the code counts: each surface meets it at another depth."""
+        if isinstance(answer, Refusal):
+            return [answer.code, "" if answer.code == "invalid" else self._same(answer.message)]
+        return json.loads(self._same(json.dumps(answer, indent=0)))
+
+    def files(self) -> dict[str, str]:
+        """The files of the tasks that the script has made, as they are now."""
+        everywhere = [path for part in ("tasks", "archive/tasks") for path in (self._door.root / part).rglob("*.md")]
+        found = [path for path in everywhere if path.stem in self._made]
+        by_name = sorted(found, key=lambda path: path.name)
+        return {self._same(self._inside(path)): self._same(path.read_text()) for path in by_name}
+
+    def _inside(self, path: Path) -> str:
+        return path.relative_to(self._door.root).as_posix()
+
+    def _same(self, text: str) -> str:
+        text = _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text)))
+        return _ID.sub(
+            lambda found: f"{found.group(1)}-{self._ids.setdefault(found.group(2), _letter(self._ids))}", text
+        )
+
+
+def _letter(known: dict[str, str]) -> str:
+    return f"#{len(known) + 1}"

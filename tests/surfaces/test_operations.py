@@ -1,0 +1,73 @@
+"""Every operation answers, refuses and leaves behind the same on Python, command line, MCP and HTTP."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+from aof.adapters.cli.vocabulary import VERBS
+from aof.app.catalogue import OPERATIONS
+from aof.app.fabric import Fabric
+from tests.support.requirements import requirement
+from tests.surfaces.conftest import Doors, opened
+from tests.surfaces.scripts import SCRIPTS, Script
+from tests.surfaces.tape import Tape
+
+# Verbs that are the command line's own: they look after this machine, its files or its screen.
+_OWN = {
+    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "up", "watch",
+}  # fmt: skip
+# Methods for those who build on the fabric: parts of other operations, or about the object itself.
+_PARTS = {
+    "as_actor", "close", "events", "follow", "get", "held_back", "now", "org_load", "org_report", "own_run", "resolve",
+    "running", "settle",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """Doors on data directories with the same past."""
+    with opened(lambda: tmp_path_factory.mktemp("alike")) as found:
+        yield found
+
+
+@requirement("tools.errors.same-everywhere")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
+def test_every_surface_gives_the_same_answers_and_leaves_the_same_files(alike: Doors, script: Script) -> None:
+    tapes = {name: Tape(door) for name, door in alike.items()}
+    for tape in tapes.values():
+        script(tape)
+    expected = tapes.pop("python")
+    for name, tape in tapes.items():
+        assert tape.said() == expected.said(), name
+        assert tape.files() == expected.files(), name
+
+
+def test_the_scripts_use_every_operation() -> None:
+    text = "".join(inspect.getsource(script) for script in SCRIPTS)
+    looped = ("heartbeat", "release", "fail", "complete", "cancel", "unblock", "pause", "resume", "archive")
+    assert [one.name for one in OPERATIONS if f'"{one.name}"' not in text and one.name not in ("create", *looped)] == []
+
+
+def test_every_operation_has_a_verb_and_every_verb_an_operation() -> None:
+    by_verb = {operation.verb.split()[0] for operation in OPERATIONS}
+    assert by_verb | _OWN == {verb.name for verb in VERBS}
+    assert not by_verb & _OWN
+
+
+def test_every_operation_of_the_fabric_is_in_the_catalogue() -> None:
+    methods = {name for name, one in inspect.getmembers(Fabric, inspect.isfunction) if not name.startswith("_")}
+    special = {"log", "org_check", "prime"}  # made of other methods
+    assert {operation.name for operation in OPERATIONS} - special == methods - _PARTS
+
+
+def test_a_parameter_of_an_operation_is_one_of_its_method() -> None:
+    filters = {"agent", "tag", "search", "limit", "status", "archived"}
+    for operation in OPERATIONS:
+        if operation.ask is not None:
+            continue
+        signature = inspect.signature(getattr(Fabric, operation.name)).parameters
+        known = set(signature) | (filters if "filters" in signature else set()) | {"actor"}
+        assert set(operation.parameters.__struct_fields__) <= known, operation.name

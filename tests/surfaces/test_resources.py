@@ -1,0 +1,101 @@
+"""Tasks as MCP resources, and word of their changes for clients that ask for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import ServerEvent
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ResourceUpdated
+from mcp_types import ResourceUpdatedNotification
+
+from aof.app.fabric import Fabric
+from aof.bootstrap import init_data_dir, open_fabric
+from tests.surfaces.doors import mcp_process, mcp_session
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    """A data directory with somebody at work."""
+    root, _ = init_data_dir(tmp_path / ".aof")
+    with open_fabric(root, actor="pm") as fabric:
+        yield fabric
+
+
+def _root(fabric: Fabric) -> Path:
+    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+
+
+def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
+    ready, held = fabric.create("Ready").task_id, fabric.create("Held").task_id
+    fabric.block(held, reason="x")
+    with mcp_session(_root(fabric)) as (portal, client):
+        templates = portal.call(client.list_resource_templates).resource_templates
+        assert {one.uri_template for one in templates} == {"aof://tasks/{id}", "aof://tasks{?status}"}
+        assert [str(one.uri) for one in portal.call(client.list_resources).resources] == ["aof://tasks", "aof://org"]
+
+        def read(uri: str) -> Any:
+            (content,) = portal.call(client.read_resource, uri).contents
+            assert content.mime_type == "application/json"
+            return json.loads(content.text)  # type: ignore[union-attr]
+
+        assert read(f"aof://tasks/{ready}")["title"] == "Ready"
+        assert [row["id"] for row in read("aof://tasks")["tasks"]] == [ready, held]
+        assert [row["id"] for row in read("aof://tasks?status=blocked")["tasks"]] == [held]
+        for wrong in (
+            "aof://tasks/TASK-1999-01-01-001",
+            "aof://nothing",
+            "aof://tasks?status=open",
+            "file:///etc/passwd",
+        ):
+            with pytest.raises(MCPError):
+                read(wrong)
+
+
+@pytest.mark.filterwarnings("ignore:resources/subscribe")
+def test_a_client_of_the_older_era_hears_of_what_it_subscribed_to(fabric: Fabric) -> None:
+    mine, other = fabric.create("Mine").task_id, fabric.create("Other").task_id
+
+    async def talk() -> list[str]:
+        heard: list[str] = []
+        enough = anyio.Event()
+
+        async def note(message: IncomingMessage) -> None:
+            if isinstance(message, ResourceUpdatedNotification):
+                heard.append(str(message.params.uri))
+                enough.set()
+
+        async with Client(mcp_process(_root(fabric)), mode="legacy", message_handler=note) as client:
+            await client.subscribe_resource(f"aof://tasks/{mine}")
+            await anyio.to_thread.run_sync(lambda: fabric.block(other, reason="x"))
+            await anyio.to_thread.run_sync(lambda: fabric.block(mine, reason="x"))
+            with anyio.fail_after(30):
+                await enough.wait()
+        return heard
+
+    assert set(anyio.run(talk)) == {f"aof://tasks/{mine}"}
+
+
+def test_a_client_of_the_newest_era_listens_to_changes(fabric: Fabric) -> None:
+    mine = fabric.create("Mine").task_id
+
+    async def talk() -> ServerEvent:
+        wanted = [f"aof://tasks/{mine}"]
+        async with (
+            Client(mcp_process(_root(fabric)), mode="2026-07-28") as client,
+            client.listen(resource_subscriptions=wanted) as changes,
+        ):
+            await anyio.to_thread.run_sync(lambda: fabric.block(mine, reason="x"))
+            with anyio.fail_after(30):
+                async for change in changes:
+                    return change
+        raise AssertionError
+
+    assert anyio.run(talk) == ResourceUpdated(uri=f"aof://tasks/{mine}")

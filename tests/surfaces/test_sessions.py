@@ -1,0 +1,172 @@
+"""What an MCP session holds: its leases are kept, its run is the one that writes, and both end with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from aof.app.fabric import Fabric
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.times import millis
+from tests.support.requirements import requirement
+from tests.surfaces.doors import OverHttp, Refusal, mcp_session, of_tool
+
+LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    """A data directory that an agent is about to use over MCP."""
+    root, _ = init_data_dir(tmp_path / ".aof")
+    with open_fabric(root, actor="pm") as fabric:
+        yield fabric
+
+
+def _until(fabric: Fabric, holds: Callable[[], bool]) -> None:
+    """Wait for the log or a heartbeat to bring about what is expected."""
+    deadline = fabric._clock.monotonic() + LONG
+    while not holds():
+        assert fabric._clock.monotonic() < deadline
+        fabric.store.wait(fabric.store.head(), 0.05)
+
+
+def _beats(fabric: Fabric, task_id: str) -> int:
+    return int(json.loads((_root(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())["beatCount"])
+
+
+def _root(fabric: Fabric) -> Path:
+    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_lease_is_renewed_while_the_session_lives_and_fails_by_name_when_it_ends(fabric: Fabric, mode: str) -> None:
+    task_id = fabric.create("Long work").task_id
+    with mcp_session(_root(fabric), mode=mode, actor="ada") as (portal, client):
+        claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
+        assert isinstance(claimed, dict)
+        first_end = millis(claimed["expiresAt"])
+        _until(fabric, lambda: fabric.now() > first_end and _beats(fabric, task_id) >= 2)
+        assert fabric.recover() == ()
+        lease = fabric.get(task_id).lease
+        assert lease is not None
+        assert lease.agent == "ada"
+    _until(fabric, lambda: fabric.get(task_id).lease is None)
+    task = fabric.get(task_id)
+    assert task.last_error is not None
+    assert task.last_error.code == "no_completion_report"
+    assert task.status == "ready"
+
+
+def test_what_was_reported_before_the_session_ended_stays(fabric: Fabric) -> None:
+    task_id = fabric.create("Short work").task_id
+    with mcp_session(_root(fabric), actor="ada") as (portal, client):
+        of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id}))
+        done = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id, "summary": "done"}))
+        assert done == {"taskId": task_id, "status": "review"}
+    assert fabric.get(task_id).status == "review"
+    assert fabric.get(task_id).last_error is None
+
+
+def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabric: Fabric) -> None:
+    task_id = fabric.create("Again").task_id
+    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    with mcp_session(_root(fabric), actor="ada") as (portal, client):
+        moved = of_tool(portal.call(client.call_tool, "aof_task_update", {"taskId": task_id, "status": "in-progress"}))
+        assert isinstance(moved, dict)
+        assert moved["transitioned"]
+        said = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id, "actor": "pm"}))
+        assert said == {"taskId": task_id, "status": "review"}
+    event = [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"][-1]
+    assert (event.actor, event.agent) == ("pm", "ada")
+
+
+def test_a_run_that_the_process_was_started_for_is_the_default_and_is_left_to_its_runner(fabric: Fabric) -> None:
+    task_id = fabric.create("Hosted").task_id
+    run = fabric.claim(task_id, agent="bob", worker="process").run_id
+    with mcp_session(_root(fabric), actor="somebody", run=run) as (portal, client):
+        updated = _call(portal, client, "aof_task_update", {"taskId": task_id, "body": "# By its run\n"})
+        assert isinstance(updated, dict)
+        assert updated["bodyUpdated"]
+    assert fabric.get(task_id).lease is not None
+
+
+@requirement("tools.dispatch.result")
+def test_a_task_is_there_after_the_server_was_killed_right_after_its_answer(fabric: Fabric) -> None:
+    root = _root(fabric)
+    with mcp_session(root) as (portal, client):
+        made = _call(portal, client, "aof_dispatch", {"title": "Kept", "brief": "Really."})
+        (pid,) = _servers(root)
+        os.kill(pid, signal.SIGKILL)
+    assert isinstance(made, dict)
+    assert set(made) == {"taskId", "status", "filePath"}
+    with open_fabric(root) as later:
+        assert later.get(made["taskId"]).status == made["status"] == "ready"
+        assert (root / made["filePath"]).is_file()
+
+
+@requirement("tools.dispatch.content")
+def test_dispatch_keeps_title_and_brief_and_refuses_either_blank(fabric: Fabric) -> None:
+    root = _root(fabric)
+    brief = "# Größe ✓\n\n- [ ] one\n\n```sh\n## not a heading\n```\n"
+    with mcp_session(root) as (portal, client):
+        made = _call(portal, client, "aof_dispatch", {"title": "Übung", "brief": brief})
+        assert isinstance(made, dict)
+        text = (root / made["filePath"]).read_text()
+        assert 'title: "Übung"' in text
+        assert text.split("\n---\n", 1)[1].removeprefix("\n") == brief
+        head, files = fabric.store.head(), sorted(root.glob("tasks/*/*"))
+        for wrong in ({"brief": "x"}, {"title": "x"}, {"title": " ", "brief": "x"}, {"title": "x", "brief": " \n"}):
+            refused = _call(portal, client, "aof_dispatch", wrong)
+            assert isinstance(refused, Refusal)
+            assert refused.code == "invalid"
+        assert (fabric.store.head(), sorted(root.glob("tasks/*/*"))) == (head, files)
+
+
+def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(http: OverHttp) -> None:
+    fabric = http.elsewhere
+    task_id = fabric.create("Over HTTP").task_id
+    with _over_http(http) as (portal, client):
+        claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
+        assert isinstance(claimed, dict)
+        _until(fabric, lambda: fabric.now() > millis(claimed["expiresAt"]) and _beats(fabric, task_id) >= 2)
+    _until(fabric, lambda: fabric.get(task_id).lease is None)
+    error = fabric.get(task_id).last_error
+    assert error is not None
+    assert error.code == "no_completion_report"
+
+
+def _servers(root: Path) -> list[int]:
+    """The server processes on a data directory that this test has started."""
+    mine = f"AOF_DATA_DIR={root}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mine in (folder / "environ").read_bytes().split(b"\0") and b"mcp" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+@contextmanager
+def _over_http(http: OverHttp) -> Iterator[tuple[Any, Client]]:
+    headers = {"Authorization": http.client.headers["authorization"]}
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(
+            f"{http.client.base_url}/mcp", http_client=httpx2.AsyncClient(headers=headers)
+        )
+        with portal.wrap_async_context_manager(Client(transport, mode="legacy")) as client:
+            yield portal, client
+
+
+def _call(portal: Any, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+    return of_tool(portal.call(client.call_tool, tool, arguments))

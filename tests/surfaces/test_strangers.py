@@ -1,0 +1,80 @@
+"""Clients and judges that others have written: the protocol's conformance suite, and the TypeScript SDK."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aof.bootstrap import init_data_dir
+from tests.support.node import installed, run
+from tests.surfaces.doors import OverHttp, environment, http_server
+
+CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+SDK = "@modelcontextprotocol/sdk@1.32.2"
+# Beside the suite that every server of a revision runs: what it asks of our own resources, headers and lists.
+MORE = {"2026-07-28": ("sep-2164-resource-not-found", "http-header-validation", "caching")}
+
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    """The folder of both packages."""
+    return installed(CONFORMANCE, SDK)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, revision: str) -> None:
+    root, _ = init_data_dir(tmp_path / ".aof")
+    suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    with http_server(Path(root), "fixtures") as url:
+        asked = ("server", "--url", f"{url}/mcp", "--spec-version", revision)
+        said = run(suite, *asked, cwd=packages).stdout
+        total = re.search(r"Total: (\d+) passed, (\d+) failed", said)
+        assert total is not None, said[-2000:]
+        assert int(total.group(1)) > 40
+        assert int(total.group(2)) == 0, said[-4000:]
+        for scenario in MORE.get(revision, ()):
+            said = run(suite, *asked, "--scenario", scenario, cwd=packages).stdout
+            assert re.search(r"\b0 failed", said), said[-4000:]
+
+
+def test_the_typescript_client_lists_and_calls_over_stdio_and_http(packages: Path, http: OverHttp) -> None:
+    script = packages / "client.mjs"
+    shutil.copy(Path(__file__).with_name("client.mjs"), script)
+    token = http.client.headers["authorization"].removeprefix("Bearer ")
+    over = [
+        ("stdio", sys.executable, "-m", "aof.adapters.cli.main", "mcp"),
+        ("http", f"{http.client.base_url}/mcp", token),
+    ]
+    for words in over:
+        said: dict[str, Any] = json.loads(run(str(script), *words, cwd=packages, env=environment(http.root)).stdout)
+        assert {"aof_dispatch", "aof_status", "aof_task_claim"} <= set(said["tools"])
+        assert http.elsewhere.get(said["made"]["taskId"]).title == "From TypeScript"
+        assert said["refused"]["isError"]
+        assert "hint" in json.loads(said["refused"]["content"][0]["text"])["error"]
+        assert "aof://tasks/{id}" in said["templates"]
+
+
+@pytest.mark.full
+def test_the_inspector_lists_and_calls_over_stdio_and_http(http: OverHttp) -> None:
+    folder = installed("@modelcontextprotocol/inspector@2.12.0")
+    seen = [
+        word for pair in environment(http.root).items() if pair[0].startswith("AOF_") for word in ("-e", "=".join(pair))
+    ]
+    over = [
+        [*seen, sys.executable, "-m", "aof.adapters.cli.main", "mcp"],
+        [f"{http.client.base_url}/mcp", "--transport", "http", "--header",
+         f"Authorization: {http.client.headers['authorization']}"],
+    ]  # fmt: skip
+    for words in over:
+        inspector = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+        listed = json.loads(run(inspector, "--cli", *words, "--method", "tools/list", cwd=folder).stdout)
+        assert "aof_dispatch" in {tool["name"] for tool in listed["tools"]}
+        call = ("--method", "tools/call", "--tool-name", "aof_status", "--tool-arg", "compact=true")
+        called = json.loads(run(inspector, "--cli", *words, *call, cwd=folder).stdout)
+        assert called["structuredContent"]["tasks"] == []

@@ -1,0 +1,210 @@
+"""The tools as agents see them: the ten of the reference with exactly its parameters, on stdio and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Tool
+
+from aof.app.catalogue import BY_TOOL
+from tests.app.conftest import STATUSES
+from tests.support.requirements import requirement
+from tests.surfaces.conftest import Doors
+from tests.surfaces.doors import OverHttp, OverMcp, mcp_session, of_tool
+
+PRIORITIES = {"low", "normal", "high", "critical"}
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+ID, ACTOR = TEXT, {"actor": TEXT}
+# What the reference says, each with its parameters; what may be left out has no default unless it says so.
+REFERENCE: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "aof_dispatch": (
+        {
+            **dict.fromkeys(("title", "brief", "agent", "team", "role", "parentId", "actor"), TEXT),
+            "priority": {"type": "string", "enum": PRIORITIES, "default": "normal"},
+            "dependsOn": TEXTS | {"default": []},
+            "tags": TEXTS | {"default": []},
+            "metadata": {"type": "object", "default": {}},
+        },
+        {"title", "brief"},
+    ),
+    "aof_task_complete": (
+        {
+            "taskId": ID,
+            "summary": TEXT,
+            "outcome": {"type": "string", "enum": {"complete", "needs_review", "blocked"}},
+            "blockers": TEXTS,
+            "callerRole": TEXT,
+            **ACTOR,
+        },
+        {"taskId"},
+    ),
+    "aof_task_update": (
+        {"taskId": ID, "body": TEXT, "status": {"type": "string", "enum": set(STATUSES)}, "reason": TEXT, **ACTOR},
+        {"taskId"},
+    ),
+    "aof_task_edit": (
+        {
+            "taskId": ID,
+            "title": TEXT,
+            "description": TEXT,
+            "priority": {"type": "string", "enum": PRIORITIES},
+            "routing": {"type": "object", "properties": {"role": TEXT, "team": TEXT, "agent": TEXT, "tags": TEXTS}},
+            **ACTOR,
+        },
+        {"taskId"},
+    ),
+    "aof_task_cancel": ({"taskId": ID, "reason": TEXT, **ACTOR}, {"taskId"}),
+    "aof_task_dep_add": ({"taskId": ID, "blockerId": ID, **ACTOR}, {"taskId", "blockerId"}),
+    "aof_task_dep_remove": ({"taskId": ID, "blockerId": ID, **ACTOR}, {"taskId", "blockerId"}),
+    "aof_task_block": ({"taskId": ID, "reason": TEXT, **ACTOR}, {"taskId", "reason"}),
+    "aof_task_unblock": ({"taskId": ID, **ACTOR}, {"taskId"}),
+    "aof_status": (
+        {
+            "agent": TEXT,
+            "status": {"type": "string", "enum": set(STATUSES)},
+            "compact": {"type": "boolean", "default": False},
+            "limit": {"type": "integer", "minimum": 0},
+            **ACTOR,
+        },
+        set(),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def over_http(http: OverHttp) -> Iterator[list[Tool]]:
+    """The tools that the streamable HTTP endpoint lists."""
+    headers = {"Authorization": http.client.headers["authorization"]}
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(
+            f"{http.client.base_url}/mcp", http_client=httpx2.AsyncClient(headers=headers)
+        )
+        with portal.wrap_async_context_manager(Client(transport)) as client:
+            yield portal.call(client.list_tools).tools
+
+
+@pytest.fixture(scope="module")
+def listed(mcp: OverMcp) -> dict[str, Tool]:
+    """The tools that a session on stdio is told about by default."""
+    with mcp_session(mcp.root) as (portal, client):
+        return {tool.name: tool for tool in portal.call(client.list_tools).tools}
+
+
+def _bare(schema: Any) -> Any:
+    """A schema without words for people; what is enumerated has no order."""
+    if isinstance(schema, dict):
+        kept = {key: _bare(one) for key, one in schema.items() if key not in ("description", "additionalProperties")}
+        return kept | ({"enum": set(schema["enum"])} if "enum" in schema else {})
+    return [_bare(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def _parameters(tool: Tool) -> dict[str, Any]:
+    return {name: _bare(one) for name, one in tool.input_schema["properties"].items()}
+
+
+def _as_the_reference(listed: dict[str, Tool], *names: str) -> None:
+    for name in names:
+        expected, required = REFERENCE[name]
+        found = _parameters(listed[name])
+        assert {key: found[key] for key in expected} == expected, name
+        assert set(listed[name].input_schema.get("required", ())) == required, name
+
+
+@requirement("tools.actor.every-tool")
+def test_the_ten_tools_are_listed_on_stdio_and_over_http(listed: dict[str, Tool], over_http: list[Tool]) -> None:
+    for tools in (listed, {tool.name: tool for tool in over_http}):
+        assert set(REFERENCE) <= set(tools)
+        assert len(tools) <= 14
+        for name in REFERENCE:
+            schema = tools[name].input_schema
+            assert schema["properties"]["actor"]["type"] == "string"
+            assert "actor" not in schema.get("required", ())
+
+
+@requirement("tools.dispatch.params", "tools.complete.params", "tools.update.params", "tools.edit.params")
+def test_tools_that_carry_work_have_the_parameters_of_the_reference(mcp: OverMcp, listed: dict[str, Tool]) -> None:
+    _as_the_reference(listed, "aof_dispatch", "aof_task_complete", "aof_task_update", "aof_task_edit")
+    made = mcp.call("aof_dispatch", {"title": "Only what is needed", "brief": "This."})
+    assert isinstance(made, dict)
+    assert mcp.elsewhere.get(made["taskId"]).priority == "normal"
+
+
+@requirement(
+    "tools.cancel.params-and-result",
+    "tools.dep-add.params-and-result",
+    "tools.dep-remove.params-and-result",
+    "tools.block.params-and-result",
+    "tools.unblock.params-and-result",
+)
+def test_tools_that_hold_and_order_have_the_parameters_and_results_of_the_reference(
+    mcp: OverMcp, listed: dict[str, Tool]
+) -> None:
+    _as_the_reference(listed, *(name for name in REFERENCE if name.startswith("aof_task_") and "dep" in name))
+    _as_the_reference(listed, "aof_task_cancel", "aof_task_block", "aof_task_unblock")
+    one, two, three = (_made(mcp) for _ in range(3))
+    assert mcp.call("aof_task_dep_add", {"taskId": one[5:], "blockerId": two[5:]}) == {
+        "taskId": one, "blockerId": two, "dependsOn": [two],
+    }  # fmt: skip
+    assert mcp.call("aof_task_dep_add", {"taskId": one[5:], "blockerId": three[5:]}) == {
+        "taskId": one, "blockerId": three, "dependsOn": [two, three],
+    }  # fmt: skip
+    assert list(mcp.elsewhere.get(one).depends_on) == [two, three]
+    removed = mcp.call("aof_task_dep_remove", {"taskId": one[5:], "blockerId": two[5:]})
+    assert removed == {"taskId": one, "blockerId": two, "dependsOn": [three]}
+    assert list(mcp.elsewhere.get(one).depends_on) == [three]
+    assert mcp.call("aof_task_block", {"taskId": two[5:], "reason": "no key"}) == {"taskId": two, "status": "blocked"}
+    assert mcp.call("aof_task_unblock", {"taskId": two[5:]}) == {"taskId": two, "status": "ready"}
+    assert mcp.call("aof_task_cancel", {"taskId": two[5:], "reason": "x"}) == {"taskId": two, "status": "cancelled"}
+
+
+@requirement("tools.status.params")
+def test_status_takes_only_what_may_be_left_out(mcp: OverMcp, listed: dict[str, Tool]) -> None:
+    _as_the_reference(listed, "aof_status")
+    assert isinstance(mcp.call("aof_status", {}), dict)
+    for wrong in ({"status": "open"}, {"limit": -1}, {"limit": 1.5}):
+        refused = of_tool(mcp.portal.call(mcp.client.call_tool, "aof_status", wrong))
+        assert not isinstance(refused, dict)
+        assert refused.code == "invalid"
+
+
+def test_the_core_costs_a_model_less_than_2500_tokens(listed: dict[str, Tool]) -> None:
+    shown = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+        for tool in listed.values()
+    ]
+    # Compact JSON has about four characters a token; three and a half is on the safe side.
+    assert len(json.dumps(shown, separators=(",", ":"))) / 3.5 < 2500
+
+
+def test_a_tool_says_what_it_does_to_the_world(listed: dict[str, Tool]) -> None:
+    for name, tool in listed.items():
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint == (name in ("aof_status", "aof_task_show"))
+        assert tool.annotations.destructive_hint == (name == "aof_task_cancel")
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+
+
+def test_every_tool_is_listed_when_all_are_asked_for(mcp: OverMcp) -> None:
+    assert {tool.name for tool in mcp.portal.call(mcp.client.list_tools).tools} == set(BY_TOOL)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_a_client_of_either_era_lists_and_calls(doors: Doors, mode: str) -> None:
+    with mcp_session(doors["mcp"].root, mode=mode) as (portal, client):
+        assert len(portal.call(client.list_tools).tools) >= 10
+        assert isinstance(of_tool(portal.call(client.call_tool, "aof_status", {"compact": True})), dict)
+
+
+def _made(mcp: OverMcp) -> str:
+    made = mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."})
+    assert isinstance(made, dict)
+    return str(made["taskId"])
