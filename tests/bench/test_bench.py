@@ -41,7 +41,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     rows = figures["rows"]
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
-    assert parts == ["The disk", "AOF", "Others", "Size", "Service"]
+    assert parts == ["The disk", "AOF", "Others", "Size", "Service", "MCP"]
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
         "commits, 1 process",
@@ -52,6 +52,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "tick, dry, all explained",
         "from ready to the agent's first step",
         "idle, CPU of one core",
+        "tool calls over HTTP",
     }
     assert all(row["verdict"] for row in rows if row["need"])
     assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])
