@@ -7,29 +7,33 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aof import __version__
-from aof.adapters.agents import wiring
 from aof.adapters.system import SystemClock
-from aof.app import tokens
-from aof.app.calling import Caller
-from aof.app.catalogue import TIERS
 from aof.bootstrap import default_actor, find_data_dir, open_fabric
 from aof.config import load_settings
 from aof.core.errors import InvalidInput, Unavailable
-from aof.ports.tokens import Tokens
-from aof.stores.filesystem.tokens import TokenFile
+from aof.lazily import Lazily
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from aof.adapters.agents import wiring
     from aof.adapters.http.guard import Authenticate
     from aof.adapters.http.serving import HttpServer
+    from aof.app import tokens
+    from aof.app.calling import Caller
+    from aof.ports.tokens import Tokens
+else:  # connecting an agent needs no tokens, and a token no agents
+    tokens = Lazily("aof.app.tokens")
+    wiring = Lazily("aof.adapters.agents.wiring")
 
-Sure = Callable[[list[wiring.Change]], bool]
+Sure = Callable[[list["wiring.Change"]], bool]
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
     """The tiers that a list such as `core,handoff` names."""
+    from aof.app.catalogue import TIERS
+
     tiers = tuple(name.strip() for name in (names or "core").split(","))
     if unknown := [name for name in tiers if name not in TIERS]:
         raise InvalidInput(f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(TIERS)}")
@@ -54,6 +58,8 @@ def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
 
 def tokens_of(data_dir: str | None) -> Tokens:
     """The tokens of a data directory."""
+    from aof.stores.filesystem.tokens import TokenFile
+
     root = find_data_dir(data_dir)
     return TokenFile(root, SystemClock(), load_settings(root).storage.lock_timeout)
 
@@ -94,7 +100,7 @@ def make_http(
         caller: Caller = request.scope[CALLER]
         return caller
 
-    mcp = McpOverHttp(caller_of, TIERS[:1], settings.version, settings.max_body)
+    mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
     return make_app(lambda: open_fabric(data_dir), settings, {"/mcp": mcp})
 
 

@@ -6,7 +6,7 @@ import fcntl
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,8 @@ def test_each_kind_of_error_has_its_code_on_every_surface(doors: Doors) -> None:
             "not_ready": door.ask("claim", task_id=draft, agent="tester"),
             "invalid": door.ask("edit", task_id=draft, title=" "),
         }
-        with _locked(door.root / "locks" / "counter"):
-            provoked["lock_timeout"] = door.ask("create", title="Nobody lets go", brief="x")
+        with _locked(*(door.root / "locks").glob("stripe-*")):
+            provoked["lock_timeout"] = door.ask("edit", task_id=draft, title="Nobody lets go")
         with _poisoned(door.root / "locks" / "log"):
             provoked["log_poisoned"] = door.ask("create", title="A flush has failed", brief="x")
         for code, refusal in provoked.items():
@@ -116,10 +116,11 @@ def test_each_kind_of_error_has_its_code_on_every_surface(doors: Doors) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Somebody holds a lock and does not let go."""
-    with path.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def _locked(*paths: Path) -> Iterator[None]:
+    """Somebody holds locks and does not let go."""
+    with ExitStack() as stack:
+        for path in paths:
+            fcntl.flock(stack.enter_context(path.open()), fcntl.LOCK_EX)
         yield
 
 
