@@ -61,4 +61,6 @@ def memory_fabric(
 ) -> Fabric:
     """A fabric of its own in memory; by default on a fake clock, and without an org chart."""
     clock = clock or FakeClock()
-    return Fabric(MemoryStore(clock), clock, policy or Policy(), actor, org=FixedChart(org) if org is not None else None)
+    return Fabric(
+        MemoryStore(clock), clock, policy or Policy(), actor, org=FixedChart(org) if org is not None else None
+    )

@@ -27,18 +27,20 @@ _TYPES: dict[type[inspect.Type], type | tuple[type, ...]] = {
 }
 
 
-def misshapen(values: Any) -> Iterator[Finding]:
-    """Everything that keeps the document from being read as a chart."""
-    return _against(values, _shape(), ())
+def misshapen(values: Any, kind: type[msgspec.Struct] = OrgChart) -> Iterator[Finding]:
+    """Everything that keeps the document from being read as a chart, or as another kind of struct."""
+    return _against(values, _shape(kind), ())
 
 
 @cache
-def _shape() -> inspect.Type:
-    return inspect.type_info(OrgChart)
+def _shape(kind: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def _against(value: Any, kind: inspect.Type, at: _At) -> Iterator[Finding]:
     match kind:
+        case inspect.AnyType():
+            return
         case inspect.UnionType():
             yield from _against(value, _chosen(value, kind), at)
         case inspect.StructType() if isinstance(value, dict):
