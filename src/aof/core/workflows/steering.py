@@ -22,7 +22,7 @@ from aof.core.tasks.transitions import no_edge
 from aof.core.times import iso
 from aof.core.workflows import claiming, outcomes
 from aof.core.workflows.checking import check
-from aof.core.workflows.flow import reset_by
+from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.state import ENDED, LOST, begun, builtins, workflow_of
 from aof.core.workflows.template import Template
 from aof.core.workflows.walk import Walk
@@ -41,7 +41,18 @@ def create(records: Records, command: c.CreateGated, now: int) -> Verdict:
     walk = Walk(records, task, now, workflow)
     walk.settle()
     first, *others = verdict.drafts
-    return Decision(drafts=(first, *walk.drafts, *others))
+    opened = (first, *walk.drafts, *others)
+    if others and others[-1].type == "task.transitioned":  # a dependency is dead: it is held from the start
+        return Decision(drafts=opened)
+    return Decision(drafts=(*opened, *_over_at_once(walk)))
+
+
+def _over_at_once(walk: Walk) -> tuple[Draft, ...]:
+    """Where no hop's condition holds there is nothing to do, and the task is done."""
+    if walk.task.status != "ready" or state_of(walk.workflow) == "ready":
+        return ()
+    walk.drafts = []
+    return walk.finish("every hop was skipped").drafts
 
 
 def usable(document: dict[str, Any], name: str | None) -> Template | InvalidWorkflow:
@@ -78,7 +89,8 @@ def attach(records: Records, command: c.Attach, now: int) -> Verdict:
     walk = Walk(records, task, now, workflow)
     walk.settle()
     begins = Draft(type="task.workflow.attached", task_id=task.id, payload={"workflow": builtins(workflow)})
-    return Decision(drafts=(begins, *walk.drafts))
+    opened = (begins, *walk.drafts)
+    return Decision(drafts=(*opened, *_over_at_once(walk)))
 
 
 def not_attached(task: Task) -> NotAttached:
