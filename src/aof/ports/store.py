@@ -48,7 +48,7 @@ class ScopeTooNarrow(Exception):
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
 
-    Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
+    `open_hops` keeps gated tasks that run and have a hop that could be run beside. Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
 
     status: tuple[str, ...] = ()
@@ -59,6 +59,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     parent_id: str | None = None
     runnable_at: str | None = None
     busy_resources: tuple[str, ...] = ()
+    open_hops: bool = False
     archived: bool = False
     hidden: bool = True
     order: str = "id"
@@ -107,11 +108,11 @@ class Unit(Protocol):
         ...
 
     def result(self, task_id: str) -> Result | None:
-        """What that run has reported."""
+        """What that run has reported; `<task>/hops/<hop>` asks for the run of a hop."""
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
-        """That run's last sign of life."""
+        """That run's last sign of life; of a hop's likewise."""
         ...
 
     def children(self, task_id: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 from aof.core.ids import split_task_id
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
+from aof.core.workflows.state import has_open_hop, leases
 from aof.ports.store import Query
 
 
@@ -39,10 +40,13 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.parent_id is None or task.parent_id == query.parent_id)
         and (query.runnable_at is None or _waits_for_nothing(task, tasks, query.runnable_at))
         and task.resource not in query.busy_resources
+        and (not query.open_hops or has_open_hop(task))
     )
 
 
 def _is_for(agent: str, task: Task, *, unrouted_too: bool) -> bool:
+    if task.gated:
+        return unrouted_too or any(lease.agent == agent for lease in leases(task))
     whose = task.lease.agent if task.lease else task.routing.agent
     return whose == agent or (unrouted_too and whose is None)
 
@@ -57,12 +61,16 @@ def _waits_for_nothing(task: Task, tasks: dict[str, Task], moment: str) -> bool:
 
 
 _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
-    lambda task, _tasks, _moment: task.status == "ready" and not task.archived,
+    lambda task, _tasks, _moment: task.status == "ready" and not task.archived and _takable(task),
     lambda task, _tasks, _moment: task.cancel is None and not task.metadata.get("draft"),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),
     lambda task, tasks, _moment: not task.metadata.get("waitForChildren") or not _open_below(task, tasks),
 )
+
+
+def _takable(task: Task) -> bool:
+    return not task.gated or any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
 def _open_below(task: Task, tasks: dict[str, Task]) -> bool:

@@ -114,6 +114,12 @@ def leases(task: Task) -> tuple[Lease, ...]:
     return tuple(msgspec.convert(hop["lease"], Lease) for hop in task.workflow.get("hops", ()) if "lease" in hop)
 
 
+def has_open_hop(task: Task) -> bool:
+    """Whether somebody could take a hop of the task while others of it run."""
+    going_on = task.gated and task.status == "in-progress" and task.cancel is None
+    return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
+
+
 def place(task_id: str, hop: str | None) -> str:
     """What the records of a run go by: the task, or one of its hops."""
     return task_id if hop is None else f"{task_id}/hops/{hop}"

@@ -60,8 +60,8 @@ class Index:
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds."""
-        of_it = "status = 'in-progress' AND holder = ?"
-        return self._names(f"SELECT id FROM tasks WHERE {of_it} ORDER BY {rows.ORDERS['id']}", agent)
+        of_it = "status = 'in-progress' AND (holder = ? OR instr(hop_holders, char(10) || ? || char(10)) > 0)"
+        return self._names(f"SELECT id FROM tasks WHERE {of_it} ORDER BY {rows.ORDERS['id']}", agent, agent)
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
@@ -90,8 +90,8 @@ class Index:
         """Close what this process has open."""
         self._cache.close()
 
-    def _names(self, sql: str, value: str) -> tuple[str, ...]:
-        return tuple(name for (name,) in self._rows(sql, value))
+    def _names(self, sql: str, *values: str) -> tuple[str, ...]:
+        return tuple(name for (name,) in self._rows(sql, *values))
 
     def _rows(self, sql: str, *values: str) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())

@@ -11,13 +11,13 @@ from aof.core.tasks.lifecycle import priority_rank
 from aof.core.tasks.task import Task
 from aof.ports.store import Query
 
-VERSION = 3
+VERSION = 4
 TABLES = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
   id TEXT, status TEXT, rank INTEGER, created TEXT, words TEXT, routed TEXT, holder TEXT, tags TEXT,
   parent TEXT, resource TEXT, waits_until TEXT, key TEXT, archived INTEGER, hidden INTEGER, startable INTEGER,
-  waits_for_children INTEGER, rev INTEGER, record BLOB
+  waits_for_children INTEGER, rev INTEGER, record BLOB, hop_holders TEXT, open_hops INTEGER
 );
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 """
@@ -26,14 +26,15 @@ CREATE UNIQUE INDEX by_id ON tasks (id);
 CREATE INDEX by_number ON tasks (substr(id, 1, 15), length(id), id, archived);
 CREATE INDEX by_status ON tasks (
   status, rank, created, substr(id, 1, 15), length(id), id,
-  archived, hidden, startable, waits_until, waits_for_children, resource, holder, routed
+  archived, hidden, startable, waits_until, waits_for_children, resource, holder, routed, hop_holders
 );
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE INDEX by_resource ON tasks (resource) WHERE resource IS NOT NULL;
 CREATE INDEX by_blocker ON edges (blocker);
+CREATE INDEX by_open_hops ON tasks (open_hops) WHERE open_hops = 1;
 """
-UPSERT = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+UPSERT = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # By day and number: as text, number 1000 would come before 999.
 ORDERS = {"id": "substr(id, 1, 15), length(id), id", "schedule": "rank, created, substr(id, 1, 15), length(id), id"}
 
@@ -58,7 +59,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         priority_rank(task.priority),
         task.created_at,
         task.title.casefold(),
-        task.routing.agent,
+        None if task.gated else task.routing.agent,
         task.lease.agent if task.lease else None,
         _BETWEEN.join(("", *tags, "")) if tags else None,
         task.parent_id,
@@ -67,11 +68,25 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         task.key.value if task.key else None,
         task.archived,
         task.visibility in ("internal", "hidden"),
-        task.cancel is None and not task.archived and not task.metadata.get("draft"),
+        task.cancel is None and not task.archived and not task.metadata.get("draft") and _takable(task),
         bool(task.metadata.get("waitForChildren")),
         task.rev,
         record or _encode(msgspec.structs.replace(task, body="", layout=None)),
+        *(_of_hops(task) if task.gated else (None, 0)),
     )
+
+
+def _takable(task: Task) -> bool:
+    """Of a gated task a hop must be there to be taken."""
+    return not task.gated or any(hop.get("status") == "ready" for hop in task.workflow["hops"])
+
+
+def _of_hops(task: Task) -> tuple[str | None, int]:
+    """Who holds hops of a gated task, and whether another one could be taken beside them."""
+    from aof.core.workflows.state import has_open_hop, leases  # noqa: PLC0415 - few tasks have a workflow
+
+    holders = [lease.agent for lease in leases(task)]
+    return (_BETWEEN.join(("", *holders, "")) if holders else None), int(has_open_hop(task))
 
 
 def record(blob: bytes) -> Task:
@@ -104,7 +119,8 @@ def _chosen(query: Query) -> Iterator[tuple[str, ...]]:
         yield f"status IN ({_places(query.status)})", *query.status
     if query.agent is not None:
         free = " OR (holder IS NULL AND routed IS NULL)" if query.unrouted_too else ""
-        yield f"(coalesce(holder, routed) = ?{free})", query.agent
+        hops = "instr(hop_holders, ?) > 0"
+        yield f"(coalesce(holder, routed) = ? OR {hops}{free})", query.agent, f"{_BETWEEN}{query.agent}{_BETWEEN}"
     if query.tag is not None:
         yield "instr(tags, ?) > 0", f"{_BETWEEN}{query.tag}{_BETWEEN}"
     if query.search is not None:
@@ -116,6 +132,8 @@ def _chosen(query: Query) -> Iterator[tuple[str, ...]]:
 
 def _free(query: Query) -> Iterator[tuple[str, ...]]:
     """What waits for nothing."""
+    if query.open_hops:
+        yield ("open_hops = 1",)
     if query.runnable_at is not None:
         yield ("status = 'ready' AND startable = 1",)
         yield "(waits_until IS NULL OR waits_until <= ?)", query.runnable_at
