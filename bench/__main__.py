@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import fabric, machine, report, rounds, sizes, table
+from bench import fabric, machine, report, rounds, service, sizes, table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +80,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> list[table.Part]:
     parts = [report.limits(found), report.lifecycles(found, log_bytes), report.compared(found)]
     commits = 5 if options.quick else 100
     parts += [report.size(sizes.measure(folder, tasks, commits=commits, say=_say)) for tasks in options.sizes]
+    parts.append(report.served(service.measure(folder, quick=options.quick, say=_say)))
     return [part for part in parts if part.rows]
 
 

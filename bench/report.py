@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench import fabric, others, raw
+from bench import fabric, others, raw, service
 from bench.rounds import Entry, Figure, Series, Subject
 from bench.sizes import SIZES, SMALL, Measured
 from bench.table import Need, Part, Row, seconds
@@ -15,6 +15,8 @@ _MANY_PROCESSES = Need(0.33, aim=0.5)
 _AHEAD = Need(1.0)
 _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
+_WHOLE = Need(1.0, at_most=True)
+_FIRST_STEP = 0.25  # seconds
 
 Measurements = Mapping[str, Series]
 
@@ -115,6 +117,22 @@ def size(found: Measured) -> Part:
     need = _REBUILD if found.tasks >= SIZES[0] else None  # below, it is nearly all in making an empty database
     rows.append(Row(row.name, row.figure, row.unit, found.rebuilt_to_yaml, "PyYAML (C) alone, CPU", need))
     return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
+
+
+def served(found: service.Measured) -> Part:
+    """The scheduler and the service."""
+    grown = [found.large.value / found.small.value, found.large.low / found.small.low]
+    started = Figure(*(value / _FIRST_STEP for value in found.started))
+    idle = Figure(*[found.idle * 100] * 3)
+    ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
+    first = _time("from ready to the agent's first step", found.started)
+    rows = (
+        Row(ticks.name, ticks.figure, ticks.unit, Figure.of(grown), "the same at 100 tasks", Need(20, at_most=True)),
+        acting,
+        Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
+        Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
+    )
+    return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
 
 
 def _of(found: Measurements, subject: Subject, processes: int) -> Series:

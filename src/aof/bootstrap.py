@@ -18,6 +18,7 @@ from aof.stores.filesystem.store import FilesystemStore
 
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.notifier import Notifier
     from aof.ports.store import Problem
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
@@ -43,7 +44,17 @@ def open_fabric(
         actor or default_actor(),
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
+        notifier=_notifier(root, settings),
     )
+
+
+def _notifier(root: str, settings: Settings) -> Notifier | None:
+    """Whoever the settings want to be told; usually nobody."""
+    if not settings.notify.command and settings.notify.file is None:
+        return None
+    from aof.adapters.notify import notifier
+
+    return notifier(root, settings.notify.command, settings.notify.file)
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
@@ -53,6 +64,13 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     return FilesystemStore(
         root, clock, durable=durable, lock_timeout=settings.storage.lock_timeout, disk=disk, doctor=doctor
     )
+
+
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code."""
+    from aof.daemon import Service
+
+    return Service(fabric, once=once, log_json=log_json).run()
 
 
 def diagnose(

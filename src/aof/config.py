@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from aof.core.errors import InvalidInput, UnsupportedVersion
 from aof.core.events import SCHEMA_VERSION
 from aof.core.records import Policy
+from aof.core.scheduling.policy import Scheduling
 
 _TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
@@ -29,6 +30,17 @@ schemaVersion = 1
 # maxAttempts = 3
 # base = 60                      # seconds before the first retry; each further one waits three times as long
 # cap = 900
+
+# [scheduler]
+# maxConcurrent = 8              # runs at once, of all agents together
+# promote = true                 # tasks leave backlog by themselves once they wait for nothing
+
+# [sla]                          # seconds that a task may stay in a status before an alert is recorded
+# review = 86400
+
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
 
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
@@ -60,6 +72,20 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
+class SchedulerSettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What the scheduler may do."""
+
+    max_concurrent: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    promote: bool = True
+
+
+class NotifySettings(msgspec.Struct, forbid_unknown_fields=True):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
 class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """All settings of a data directory."""
 
@@ -69,7 +95,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     storage: Storage = msgspec.field(default_factory=Storage)
     lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
     retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
+    scheduler: SchedulerSettings = msgspec.field(default_factory=SchedulerSettings)
+    sla: dict[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = {}
     resources: dict[str, int] = {}
+    notify: NotifySettings = msgspec.field(default_factory=NotifySettings)
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -79,6 +108,11 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
             resource_slots=self.resources,
+            scheduling=Scheduling(
+                max_concurrent=self.scheduler.max_concurrent,
+                promote=self.scheduler.promote,
+                patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
+            ),
             maintainers=self.maintainers,
         )
 

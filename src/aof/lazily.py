@@ -18,4 +18,7 @@ class Lazily:
             from importlib import import_module  # noqa: PLC0415 - part of the first use
 
             self._module = import_module(self._name)
-        return getattr(self._module, attribute)
+        found = getattr(self._module, attribute)
+        if isinstance(found, type):  # a class stays what it is, so the next look costs nothing
+            setattr(self, attribute, found)
+        return found

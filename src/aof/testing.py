@@ -17,6 +17,7 @@ import threading
 from aof.app.fabric import Fabric
 from aof.core.org.chart import OrgChart
 from aof.core.records import Policy
+from aof.core.runs.pulse import Boot
 from aof.core.times import iso, millis
 from aof.ports.clock import Clock
 from aof.stores.memory import MemoryStore
@@ -43,6 +44,10 @@ class FakeClock:
     def monotonic(self) -> float:
         """The seconds that were slept."""
         return self._monotonic
+
+    def boot(self) -> Boot:
+        """The same count, which `set` does not touch."""
+        return Boot("fake", round(self._monotonic * 1000))
 
     def sleep(self, seconds: float) -> None:
         """Let that much time pass, at once."""

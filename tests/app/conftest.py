@@ -170,3 +170,11 @@ def aof(room: Room, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Captur
         return Said(code, out.decode(), err.decode())
 
     return run
+
+
+@pytest.fixture
+def post(room: Room) -> Any:
+    """Sends messages to the room."""
+    from tests.support.messages import Post  # noqa: PLC0415 - it needs what stands above
+
+    return Post(room)

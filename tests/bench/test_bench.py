@@ -41,7 +41,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     rows = figures["rows"]
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
-    assert parts == ["The disk", "AOF", "Others", "Size"]
+    assert parts == ["The disk", "AOF", "Others", "Size", "Service"]
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
         "commits, 1 process",
@@ -49,6 +49,9 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "8 processes beside 1",
         "AOF, 8 processes",
         "lifecycle, durable",
+        "tick, dry, all explained",
+        "from ready to the agent's first step",
+        "idle, CPU of one core",
     }
     assert all(row["verdict"] for row in rows if row["need"])
     assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])

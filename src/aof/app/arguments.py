@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from itertools import chain
 from types import FunctionType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -44,11 +43,11 @@ def _checking(function: FunctionType, filters: Callable[..., Any]) -> Callable[.
         if not hints:  # worked out at the first call only, and only for what is called
             kinds = (_kinds(filters) if takes_filters else {}) | _kinds(function)
             hints.update({name: (kind, _plain(kind)) for name, kind in kinds.items()})
-        for name, value in chain(zip(names, args, strict=False), given.items()):
-            if name in hints:
-                kind, plain = hints[name]
-                if type(value) not in plain:
-                    _check(name, value, kind)
+        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
+            hint = hints.get(name)
+            if hint is not None:
+                if type(value) not in hint[1]:
+                    _check(name, value, hint[0])
             elif takes_filters:
                 raise InvalidInput(f"there is no filter {name[:80]!r}", f"use one of: {', '.join(sorted(hints))}")
         return function(self, *args, **given)

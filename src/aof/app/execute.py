@@ -14,6 +14,7 @@ import msgspec
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
 from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.runs.pulse import present, stamped
 from aof.core.tasks.commands import OnTask, TakeIn
 from aof.core.tasks.decide import decide
 from aof.core.tasks.needs import needs
@@ -46,6 +47,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
     while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
         records = _load(unit, scope, policy, command)
     now = clock.now()
+    for task_id, heartbeat in records.heartbeats.items():
+        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
     verdict = decide(records, command, now)
     if isinstance(verdict, AofError):
         unit.flush()
@@ -57,7 +60,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         unit.flush()
     if verdict.heartbeat is not None:
         try:
-            unit.beat(verdict.heartbeat)
+            before = unit.heartbeat(command.task_id) if verdict.heartbeat.beat_count else None
+            unit.beat(stamped(verdict.heartbeat, before, clock.boot()))
         except Unavailable:
             if not events:  # else the change is made, and only its sign of life is missing
                 raise
@@ -103,11 +107,15 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
 
 def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
+    own = frozenset({command.task_id})
+    only_own = Needs(write=own)
     records = Records(policy=policy)
+    if own <= scope.write:  # every command needs its own task, and most need nothing else
+        records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
     while True:
         wanted = needs(command, records)
-        if wanted == loaded:
+        if wanted == loaded or (wanted == only_own and command.task_id in records.tasks):
             return records
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
         if not scope.covers(asked):
@@ -133,6 +141,15 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for names, answers, ask in asked:
         for name in names:
             answers[name] = ask(name)
+    _fill_for_messages(unit, wanted, records)
+
+
+def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    if not wanted.handoffs and not wanted.files:
+        return
+    for task_id in wanted.handoffs:
+        records.handoffs[task_id] = unit.handoffs(task_id)
+    records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:

@@ -9,26 +9,24 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
-from aof.app.organising import Organising
-from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
     Beaten,
-    Claimed,
     Created,
     Depends,
     Edited,
     Moved,
-    Recovered,
     Reported,
     Updated,
 )
+from aof.app.scheduling import Scheduling
 from aof.core import limits
 from aof.core.errors import (
     AgentInactive,
     AlreadyClaimed,
     AtCapacity,
     Call,
+    IdTaken,
     InvalidInput,
     NothingReady,
     Refused,
@@ -37,20 +35,22 @@ from aof.core.errors import (
 from aof.core.ids import task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.task import Task
-from aof.core.times import millis
 from aof.lazily import Lazily
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
 
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance
+    from aof.app import execute, maintenance, notifying
     from aof.app.execute import Done
+    from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
     from aof.core.tasks import commands as c
+    from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
 else:  # questions need none of these
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
+    notifying = Lazily("aof.app.notifying")
     c = Lazily("aof.core.tasks.commands")
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -58,7 +58,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Organising, Questions):
+class Fabric(Scheduling):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(
@@ -70,12 +70,14 @@ class Fabric(Organising, Questions):
         run: str | None = None,
         *,
         org: OrgSource | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
         self._reading.noting = self._noting
         self._actor = actor
         self._run = run
+        self._notifier = notifier
 
     def __enter__(self) -> Self:
         return self
@@ -122,34 +124,37 @@ class Fabric(Organising, Questions):
     ) -> Created:
         """Create a task. With a key, the same call again answers with the same task."""
         extra = {} if review else {"reviewRequired": False}
-        command = self._command(
-            c.Create,
-            {
-                "actor": actor or self._actor,
-                "title": title,
-                "body": brief,
-                "assignee": agent,
-                "role": role,
-                "team": team,
-                "priority": priority,
-                "tags": tuple(tags),
-                "workflow": workflow,
-                "owner": owner,
-                "depends_on": tuple(self.resolve(part) for part in depends_on),
-                "resource": resource,
-                "parent_id": self.resolve(parent_id) if parent_id else None,
-                "visibility": visibility,
-                "metadata": (metadata or {}) | extra,
-                "acceptance": tuple(acceptance),
-                "constraints": constraints or {},
-                "profile": profile or {},
-                "max_attempts": max_attempts,
-                "status": "backlog" if backlog else "ready",
-                "key": key,
-                "task_id": self.store.reserve_id(self._clock.now()),
-            },
-        )
-        task = _there(self._execute(command))
+        given = {
+            "actor": actor or self._actor,
+            "title": title,
+            "body": brief,
+            "assignee": agent,
+            "role": role,
+            "team": team,
+            "priority": priority,
+            "tags": tuple(tags),
+            "workflow": workflow,
+            "owner": owner,
+            "depends_on": tuple(self.resolve(part) for part in depends_on),
+            "resource": resource,
+            "parent_id": self.resolve(parent_id) if parent_id else None,
+            "visibility": visibility,
+            "metadata": (metadata or {}) | extra,
+            "acceptance": tuple(acceptance),
+            "constraints": constraints or {},
+            "profile": profile or {},
+            "max_attempts": max_attempts,
+            "status": "backlog" if backlog else "ready",
+            "key": key,
+        }
+        while True:
+            task_id = self.store.reserve_id(self._clock.now())
+            try:
+                task = _there(self._execute(self._command(c.Create, given | {"task_id": task_id})))
+                break
+            except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
+                if error.details.get("task_id") != task_id:
+                    raise
         path, warning = self.store.path_of(task), self._no_route(task)
         return Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
@@ -163,7 +168,7 @@ class Fabric(Organising, Questions):
         key: str | None = None,
         worker: str = "pull",
         actor: str | None = None,
-    ) -> Claimed:
+    ) -> Held:
         """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
@@ -189,7 +194,7 @@ class Fabric(Organising, Questions):
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
             return self._claim_waiting(given, wait)
 
-    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Claimed:
+    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
         deadline = self._clock.monotonic() + wait
         while True:
             seen = self.store.head() if wait > 0 else 0
@@ -201,7 +206,7 @@ class Fabric(Organising, Questions):
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
-    def _claim_next(self, given: dict[str, Any]) -> Claimed:
+    def _claim_next(self, given: dict[str, Any]) -> Held:
         for candidate in self._offers(given["agent"]):
             try:
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
@@ -415,24 +420,6 @@ class Fabric(Organising, Questions):
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
 
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        now = self._clock.now()
-        recovered: list[Recovered] = []
-        for task in self.store.find(self._reading.query(status="in-progress")).tasks:
-            if task.lease is not None and millis(task.lease.expires_at) <= now:
-                try:
-                    done = self._execute(c.Expire(actor="aof", task_id=task.id))
-                except UnreadableTask:
-                    continue  # until somebody has corrected its file
-                moves = [
-                    event for event in done.events if event.type == "task.transitioned" and event.task_id == task.id
-                ]
-                if moves and done.task is not None:
-                    reason = moves[-1].payload.get("reason", "")
-                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
-        return tuple(recovered)
-
     def sync(self) -> Synced:
         """Take in everything that people did to the files."""
         return maintenance.sync(self.store, self._clock, self._policy)
@@ -441,17 +428,10 @@ class Fabric(Organising, Questions):
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
 
-    def _claimed(self, done: Done) -> Claimed:
-        task = _there(done)
-        assert task.lease is not None
-        return Claimed(
-            task_id=task.id,
-            run_id=task.lease.run_id,
-            epoch=task.lease.epoch,
-            attempt=task.retry.attempts,
-            expires_at=task.lease.expires_at,
-            file_path=self.store.path_of(task),
-        )
+    def _claimed(self, done: Done) -> Held:
+        from aof.app.held import Held
+
+        return Held.of(self, _there(done))
 
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
@@ -463,7 +443,7 @@ class Fabric(Organising, Questions):
         return Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self.resolve(task_id)
+        full = self._reading.resolve(task_id)
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run
@@ -476,7 +456,10 @@ class Fabric(Organising, Questions):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy_for(command), command)
+        done = execute.execute(self.store, self._clock, self._policy_for(command), command)
+        if self._notifier is not None and done.events:
+            notifying.tell(self._notifier, done, self.get)
+        return done
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

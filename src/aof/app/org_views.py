@@ -9,6 +9,7 @@ import msgspec
 
 from aof.core.org.autonomy import limits_of
 from aof.core.org.chart import Agent, OrgChart
+from aof.core.org.escalation import chain
 from aof.core.org.rights import kind_of
 
 
@@ -53,7 +54,7 @@ def _agent(chart: OrgChart, agent: Agent, load: Mapping[str, int], maintainers: 
         "concurrency": agent.concurrency,
         "autonomy": autonomy,
         "maxExecutionTime": agent.max_execution_time,
-        "escalatesTo": agent.escalates_to,
+        "escalatesTo": list(chain(chart, agent.id)),
         "runner": agent.runner.kind,
         "active": agent.active,
     }

@@ -80,13 +80,16 @@ class Organising(Questions):
             task = self.get(task_id)
             asked = work.work_of(task.routing, task.profile)
         else:
-            profile = {"requiredCapabilities": list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
+            if problem := work.bad_capabilities("capabilities", capabilities):
+                raise problem
+            profile = {work.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
             asked = work.work_of(Routing(agent=agent, role=role, team=team, tags=tuple(tags)), profile)
         return routing.route(self.org, asked, self.org_load())
 
     def ready(self, **filters: Any) -> Listed:
         """What could be claimed right now, most urgent first; with `agent`, by that one."""
-        if filters.get("agent") is None or not self._knows(filters["agent"]):
+        agent, chart = filters.get("agent"), self._chart_to_read()
+        if chart is None or agent not in chart.by_id:
             return super().ready(**filters)
         query, may_take = self._reading.query(**filters), self._may_take(filters["agent"])
         found = self.store.find(self._reading.runnable(msgspec.structs.replace(query, limit=None))).tasks
@@ -97,7 +100,7 @@ class Organising(Questions):
         """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
         held = super().held_back(**filters)
         agent = filters.get("agent")
-        chart = self._chart()
+        chart = self._chart_to_read()
         if chart is None or agent not in chart.by_id:
             return held
         found = self.store.find(self._reading.runnable(self._reading.query(**filters))).tasks
@@ -118,9 +121,12 @@ class Organising(Questions):
         chart = self._org.chart() if self._org is not None else None
         return chart if chart is not None and chart.declared else None
 
-    def _knows(self, agent: str) -> bool:
-        chart = self._chart()
-        return chart is not None and agent in chart.by_id
+    def _chart_to_read(self) -> OrgChart | None:
+        """The same for whoever only looks: a chart that cannot be used keeps nobody from looking."""
+        try:
+            return self._chart()
+        except UnusableOrgChart:
+            return None
 
     def _policy_for(self, command: c.OnTask) -> Policy:
         """What a command is decided by: work that is under way goes on while a broken chart is being mended."""
@@ -164,10 +170,7 @@ class Organising(Questions):
 
     def _noting(self) -> Callable[[Task], str | None] | None:
         """What says of a task that waits to be taken why nobody could; None where there is no chart to say so."""
-        try:
-            chart = self._chart()
-        except UnusableOrgChart:
-            return None
+        chart = self._chart_to_read()
         if chart is None:
             return None
         known: dict[work.Work, str | None] = {}

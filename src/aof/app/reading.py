@@ -104,6 +104,7 @@ class Reading:
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
         from aof.app.execute import look
+        from aof.core.runs.pulse import present
         from aof.core.tasks.normalized import normalized_status
 
         task = look(self._store, self._clock, self._policy, self.resolve(task_id))
@@ -116,11 +117,12 @@ class Reading:
         shown.pop("layout", None)
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
-        shown["normalizedStatus"] = normalized_status(task, heartbeat, self._clock.now())
+        now = self._clock.now()
+        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}
-        if result is not None:
+        if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
 

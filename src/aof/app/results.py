@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from aof.core.errors import Call
 from aof.core.tasks.task import Task
 
 
@@ -135,3 +136,28 @@ class Recovered(Result, frozen=True, kw_only=True):
     task_id: str
     status: str
     reason: str
+
+
+class Sent(Result, frozen=True, kw_only=True):
+    """What became of a message: `accepted`, `noop`, `rejected`, `unknown` (its type) or `ignored` (none of ours).
+
+    `reason` says why it was refused, or why something else was done than asked. `run_id` is the run that it began.
+    """
+
+    outcome: Literal["accepted", "noop", "rejected", "unknown", "ignored"]
+    type: str | None = None
+    task_id: str | None = None
+    reason: str | None = None
+    detail: str | msgspec.UnsetType = msgspec.UNSET
+    hint: str | msgspec.UnsetType = msgspec.UNSET
+    call: Call | msgspec.UnsetType = msgspec.UNSET
+    run_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Applied(Result, frozen=True, kw_only=True):
+    """A run that has ended, and where its task went."""
+
+    task_id: str
+    from_status: str = msgspec.field(name="from")
+    to_status: str = msgspec.field(name="to")
+    outcome: str

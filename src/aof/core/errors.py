@@ -1,15 +1,17 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory, WorkflowNotFound
-    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
+    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
+    │                              WorkflowNotFound
+    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
+    │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              OutcomeRequired, HopRoleMismatch, NotAttached
+    │                              NestedDelegation, OutcomeRequired, HopRoleMismatch, NotAttached
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
-    │                              InvalidWorkflow
+    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch, InvalidWorkflow
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
-    │                              UnsupportedVersion
+    │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -54,6 +56,18 @@ class TaskNotFound(NotFound):
     """No task has that ID."""
 
     code = "task_not_found"
+
+
+class ParentNotFound(NotFound):
+    """No task has the ID that a delegation names as its parent."""
+
+    code = "parent_not_found"
+
+
+class HandoffNotFound(NotFound):
+    """No handoff has that ID."""
+
+    code = "handoff_not_found"
 
 
 class NothingReady(NotFound):
@@ -108,6 +122,12 @@ class KeyConflict(Conflict):
     """The idempotency key belongs to a task with other content."""
 
     code = "key_conflict"
+
+
+class IdTaken(Conflict):
+    """A task has this ID already."""
+
+    code = "id_taken"
 
 
 class Refused(AofError):
@@ -200,6 +220,12 @@ class NotAttached(Refused):
     code = "workflow_not_attached"
 
 
+class NestedDelegation(Refused):
+    """A task that was delegated cannot be delegated on."""
+
+    code = "nested_delegation"
+
+
 class Invalid(AofError):
     """The call itself is wrong."""
 
@@ -242,6 +268,30 @@ class InvalidWorkflow(Invalid):
     code = "invalid_workflow"
 
 
+class UnreadableResult(Invalid):
+    """The file with a run's result cannot be understood; it was left as it is."""
+
+    code = "invalid_run_result"
+
+
+class InvalidJson(Invalid):
+    """A message says that it is one of ours, and what follows is no JSON."""
+
+    code = "invalid_json"
+
+
+class InvalidEnvelope(Invalid):
+    """A message does not have the form that its type asks for."""
+
+    code = "invalid_envelope"
+
+
+class TaskIdMismatch(Invalid):
+    """A message names one task outside and another one inside."""
+
+    code = "taskId_mismatch"
+
+
 class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
@@ -264,6 +314,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"
 
 
 class UnsupportedFilesystem(Unavailable):

@@ -5,7 +5,7 @@ A store locks, loads, commits and answers questions about what was committed. It
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from aof.core.tasks.task import Task
 if TYPE_CHECKING:
     from aof.core.errors import AofError
     from aof.core.events import Draft, Event
+    from aof.core.handoffs.handoff import Handoff
     from aof.core.runs.run import Heartbeat, Result, Run
     from aof.core.tasks.commands import TakeIn
 
@@ -46,9 +47,10 @@ class ScopeTooNarrow(Exception):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
+    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
-    `open_hops` keeps gated tasks that run and have a hop that could be run beside. Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
+    `open_hops` keeps gated tasks that run and have another hop to take. Without `counted` only the page itself is
+    looked for, which costs less, and its counts are of that page.
     """
 
     status: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     search: str | None = None
     parent_id: str | None = None
     runnable_at: str | None = None
+    waiting_in: str = "ready"
     busy_resources: tuple[str, ...] = ()
     open_hops: bool = False
     archived: bool = False
@@ -107,12 +110,20 @@ class Unit(Protocol):
         """The task's current or last run."""
         ...
 
-    def result(self, task_id: str) -> Result | None:
-        """What that run has reported; `<task>/hops/<hop>` asks for the run of a hop."""
+    def result(self, task_id: str) -> Result | AofError | None:
+        """What that run has reported, or why that cannot be told; `<task>/hops/<hop>` asks for the run of a hop."""
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life; of a hop's likewise."""
+        ...
+
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task, oldest first."""
+        ...
+
+    def lacks(self, task_id: str, ref: str) -> bool:
+        """Whether a file that should be among the task's own is not there."""
         ...
 
     def children(self, task_id: str) -> tuple[str, ...]:
@@ -179,8 +190,16 @@ class Store(Protocol):
         """How many running tasks occupy each resource."""
         ...
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last sign of life of each running task, as it lies there now; nothing is locked."""
+        ...
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run of the task, oldest first."""
+        ...
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
         ...
 
     def path_of(self, task: Task) -> str:

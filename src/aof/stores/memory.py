@@ -6,15 +6,16 @@ One lock keeps units apart. Must not know any rule about tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
 
 from aof.core.errors import LockTimeout, TaskNotFound
 from aof.core.events import Event
+from aof.core.handoffs.handoff import Handoff, age
 from aof.core.ids import matches, split_task_id, task_id
-from aof.core.runs.run import Run
+from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
@@ -74,10 +75,21 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life."""
+        with self._kept.lock:
+            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
         with self._kept.lock:
             return tuple(copied(run) for run in self._kept.one(task_id).runs)
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
+        with self._kept.lock:
+            found = [copied(one) for folded in self._kept.folded.values() for one in folded.handoffs.values()]
+        return tuple(sorted(found, key=age))
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

@@ -38,7 +38,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.tag is None or query.tag in task.routing.tags)
         and (query.search is None or _mentions(task, query.search))
         and (query.parent_id is None or task.parent_id == query.parent_id)
-        and (query.runnable_at is None or _waits_for_nothing(task, tasks, query.runnable_at))
+        and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
         and (not query.open_hops or has_open_hop(task))
     )
@@ -56,13 +56,13 @@ def _mentions(task: Task, text: str) -> bool:
     return wanted in task.title.casefold() or wanted in task.id.casefold()
 
 
-def _waits_for_nothing(task: Task, tasks: dict[str, Task], moment: str) -> bool:
-    return all(over(task, tasks, moment) for over in _WAITS)
+def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool:
+    return task.status == query.waiting_in and all(over(task, tasks, query.runnable_at or "") for over in _WAITS)
 
 
 _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
-    lambda task, _tasks, _moment: task.status == "ready" and not task.archived and _takable(task),
-    lambda task, _tasks, _moment: task.cancel is None and not task.metadata.get("draft"),
+    lambda task, _tasks, _moment: task.cancel is None and not task.archived and not task.metadata.get("draft"),
+    lambda task, _tasks, _moment: _takable(task),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),
     lambda task, tasks, _moment: not task.metadata.get("waitForChildren") or not _open_below(task, tasks),

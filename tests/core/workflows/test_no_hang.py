@@ -53,7 +53,9 @@ def _act(world: Gated, data: st.DataObject) -> None:
         case 14:
             world.attempt(c.RetryTask(**about, reason="again"))
         case _:
-            status: Any = data.draw(st.sampled_from(["ready", "in-progress", "review", "done", "deadletter", "backlog"]))
+            status: Any = data.draw(
+                st.sampled_from(["ready", "in-progress", "review", "done", "deadletter", "backlog"])
+            )
             world.attempt(c.Update(**about, run=run, status=status))
 
 

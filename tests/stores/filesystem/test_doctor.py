@@ -274,7 +274,7 @@ def test_wrong_heads_are_rebuilt(desk: Desk, damage: str) -> None:
 
 def test_a_counter_that_is_behind_is_put_right(desk: Desk) -> None:
     counter = desk.root / "locks/counter"
-    counter.write_bytes(counter.read_bytes().replace(b"2026-03-02 5 ", b"2026-03-02 2 "))
+    counter.write_bytes(counter.read_bytes().replace(b"2026-03-02 7 ", b"2026-03-02 2 "))
     heals(desk, "counter_behind")
     assert desk.reopen().create("Next").task_id == "TASK-2026-03-02-006"
 

@@ -39,6 +39,7 @@ from tests.support.scenarios import (
     claim,
     complete,
     create,
+    delegate,
     edit_by_hand,
     fail,
     later,
@@ -46,6 +47,8 @@ from tests.support.scenarios import (
     prepare,
     progress,
     release,
+    report,
+    turn_down,
 )
 
 NEXT_BOOT = "the-next-boot"
@@ -68,6 +71,8 @@ HISTORIES: dict[str, tuple[Command, ...]] = {
     "archived": (create(review=False), claim(), complete(), lambda t: t.fabric.archive(ONE)),
     "a checkpoint": (create(), claim(), checkpoint, progress(), complete()),
     "days": (create(), later(DAY), claim(), later(-2 * DAY), progress(), later(3 * DAY), progress()),
+    "messages": (create(), claim(), report(), report(agent="bob"), lambda t: t.fabric.session_end()),
+    "handoffs": (create(), create("Below"), claim(), delegate(), turn_down()),
     "many versions": (create(), claim(), *(progress() for _ in range(9))),
 }
 

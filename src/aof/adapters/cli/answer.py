@@ -17,12 +17,15 @@ SCHEMA_VERSION = 1
 
 
 class Answer:
-    """Data, the same said to a person, and the exit code."""
+    """Data, the same said to a person, and the exit code; `error` where part of what was asked went wrong."""
 
-    __slots__ = ("code", "data", "text")
+    __slots__ = ("code", "data", "error", "text")
 
-    def __init__(self, data: Any, text: Callable[[Screen], None], code: int = 0) -> None:
+    def __init__(
+        self, data: Any, text: Callable[[Screen], None], code: int = 0, error: dict[str, str] | None = None
+    ) -> None:
         self.data = data
+        self.error = error
         self.text = text
         self.code = code
 
@@ -60,7 +63,8 @@ class Context:
 def deliver(context: Context, answer: Answer) -> int:
     """Print the answer and tell the exit code."""
     if context.options.get("json"):
-        sys.stdout.buffer.write(msgspec.json.encode({"schema_version": SCHEMA_VERSION, "data": answer.data}) + b"\n")
+        said = {"schema_version": SCHEMA_VERSION, "data": answer.data}
+        sys.stdout.buffer.write(msgspec.json.encode(said | ({"error": answer.error} if answer.error else {})) + b"\n")
     else:
         answer.text(Screen(compact=context.options.get("compact", False)))
     sys.stdout.flush()

@@ -27,7 +27,9 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
+    ("serve", ("tick", "up")),
     ("team", ("org",)),
+    ("messages", ("send", "session-end", "handoff")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
 )
 

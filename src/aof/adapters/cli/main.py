@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
-EXIT_BY_CODE = {"unreadable_task": 5}
+EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5}
 
 
 def main(words: list[str] | None = None) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
+from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
 from aof.adapters.cli.vocabulary_org import VERBS as ORG
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
@@ -361,6 +363,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
+    *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),
     Verb(
@@ -379,4 +382,5 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *service.VERBS,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Literal
 
 import msgspec
@@ -32,6 +31,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 def similar(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only somebody who mistyped pays for it
+
     close = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return close[0] if close else None
 

@@ -117,9 +117,10 @@ def did(task: Task, agent: str) -> bool:
 
 
 def owns(task: Task, agent: str) -> bool:
-    """Whether the task is the agent's: it holds, made or owns it, or is the one that should do it."""
+    """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
     holders = tuple(lease.agent for lease in leases(task))
-    return agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
+    stuck = task.status == "blocked" and agent in task.retry.agents
+    return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 
 def _reach(records: Records, chart: OrgChart, kind: Kind, right: Right) -> Reach:

@@ -6,13 +6,16 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core import limits
+from aof.core.errors import InvalidInput
 from aof.core.org.autonomy import RISKS
 from aof.core.org.chart import Risk
 from aof.core.tasks.task import Routing
 
-_LISTS: Final = ("requiredCapabilities", "required_capabilities", "capabilities")
+KEY: Final = "requiredCapabilities"
 _NAMES: Final = ("id", "capabilityId", "capability_id")
-_LEAST: Final = ("minProficiency", "min_proficiency", "proficiency")
+_LEAST: Final = ("minProficiency", "min_proficiency")
+_SHAPE: Final = "use names, 'name:0.8', or objects with id and minProficiency from 0.0 to 1.0"
 _MOST_LEVEL: Final = 3
 
 
@@ -43,29 +46,36 @@ def work_of(routing: Routing, profile: dict[str, Any]) -> Work:
 
 
 def required(profile: dict[str, Any]) -> dict[str, float]:
-    """The capabilities that a profile requires: names, `name:0.8`, or objects with a least proficiency."""
-    found: dict[str, float] = {}
-    for given in next((profile[key] for key in _LISTS if isinstance(profile.get(key), list | tuple)), ()):
-        if isinstance(given, str):
-            found |= _asked(*capability(given))
-        elif isinstance(given, dict):
-            found |= _asked(_first(given, _NAMES, ""), _first(given, _LEAST, 0.0))
-    return found
+    """The capabilities that a profile requires, each with the least proficiency in it."""
+    given = profile.get(KEY)
+    asked = map(_asked, given) if isinstance(given, list | tuple) else ()
+    return {one[0]: one[1] for one in asked if one is not None}
 
 
-def _asked(name: object, least: object) -> dict[str, float]:
-    sound = isinstance(name, str) and name and isinstance(least, int | float)
-    return {str(name): float(str(least))} if sound else {}
+def bad_capabilities(field: str, given: object) -> InvalidInput | None:
+    """Refuse a list of required capabilities that asks for something impossible."""
+    if given is None:
+        return None
+    wrong = [one for one in given if _asked(one) is None] if isinstance(given, list | tuple) else [given]
+    return InvalidInput(f"'{field}' cannot hold {str(wrong[0])[:80]!r}", _SHAPE) if wrong else None
 
 
-def capability(text: str) -> tuple[str, float]:
-    """A capability as people write it: `python`, or `python:0.8` for a least proficiency."""
+def _asked(given: object) -> tuple[str, float] | None:
+    """One required capability, however it is written; None for what is none."""
+    if isinstance(given, dict):
+        name = next((given[key] for key in _NAMES if key in given), None)
+        least = next((given[key] for key in _LEAST if key in given), 0.0)
+    else:
+        name, least = _split(given) if isinstance(given, str) else (None, 0.0)
+    sound = isinstance(name, str) and bool(name.strip()) and len(name) <= limits.ITEM
+    number = isinstance(least, int | float) and not isinstance(least, bool) and 0.0 <= least <= 1.0
+    return (str(name), float(least)) if sound and number else None
+
+
+def _split(text: str) -> tuple[str, float]:
+    """`python:0.8` as name and figure; a colon that no figure follows belongs to the name."""
     name, colon, least = text.rpartition(":")
     try:
-        return (name, float(least)) if colon and 0.0 <= float(least) <= 1.0 else (text, 0.0)
+        return (name, float(least)) if colon else (text, 0.0)
     except ValueError:
         return text, 0.0
-
-
-def _first(given: dict[str, Any], keys: tuple[str, ...], otherwise: Any) -> Any:
-    return next((given[key] for key in keys if key in given), otherwise)

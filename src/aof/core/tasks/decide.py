@@ -8,13 +8,26 @@ from typing import Any, Final
 from aof.core import limits
 from aof.core.errors import AofError
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs import completion, lease, recovery, retry, review
-from aof.core.tasks import blocking, cancelling, creating, dependencies, editing, graph, intake, linking, updating
+from aof.core.runs import completion, exiting, lease, recovery, retry, review
+from aof.core.tasks import (
+    blocking,
+    cancelling,
+    creating,
+    dependencies,
+    editing,
+    graph,
+    intake,
+    linking,
+    scheduled,
+    updating,
+)
 from aof.core.tasks import commands as c
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
+    if isinstance(command, c.OwnRule):
+        return command.decide(records, now)
     refusal = _unheard(records, command) or _forbidden(records, command)
     return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
@@ -102,5 +115,9 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Unlink: linking.unlink,
     c.Expire: recovery.expire,
     c.TimeOut: _time_out,
+    c.Promote: scheduled.promote,
+    c.Bury: scheduled.bury,
+    c.Alert: scheduled.alert,
+    c.Exited: exiting.exited,
     c.TakeIn: intake.take_in,
 }

@@ -13,6 +13,7 @@ import msgspec
 
 from aof.core.ids import is_task_id
 from aof.core.records import Needs, Records
+from aof.core.runs.run import Result
 from aof.core.tasks import commands as c
 from aof.core.tasks.cancelling import topmost
 from aof.core.tasks.creating import bad_key
@@ -27,7 +28,9 @@ def needs(command: c.OnTask, known: Records) -> Needs:
     if not is_task_id(command.task_id):
         return Needs()
     describe = _NEEDS.get(type(command))
-    return describe(command, Known(known)) if describe else Needs(write=frozenset({command.task_id}))
+    if describe is not None:
+        return describe(command, Known(known))
+    return command.needs(known) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
 
 
 def _create(command: c.Create, known: Known) -> Needs:
@@ -146,11 +149,18 @@ def _settling(command: c.OnTask, known: Known) -> Needs:
 
 def _expire(command: c.OnTask, known: Known) -> Needs:
     task = known.task(command.task_id)
-    own = frozenset({command.task_id})
     cancelled = task is not None and task.cancel is not None
     base = _cancelling(command, known) if cancelled else _ending(command, known)
     running = _running(command, known)
-    return msgspec.structs.replace(base, heartbeats=running, results=running)
+    files = referred(known.records, command.task_id)
+    return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
+
+
+def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
+    """The files that a task's reported result refers to."""
+    result = known.results.get(task_id)
+    refs = (result.summary_ref, result.handoff_ref) if isinstance(result, Result) else ()
+    return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 
 def _dependency(command: c.AddDependency, _known: Known) -> Needs:
@@ -221,6 +231,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,
+    c.Promote: _returning,
+    c.Bury: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
     c.Link: _link,

@@ -26,6 +26,7 @@ _DECIDERS: Final[dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]]] =
     c.Unblock: steering.unblock,
     c.Resume: steering.resume,
     c.RetryTask: steering.retry,
+    c.Promote: steering.promote,
     c.Update: steering.update,
     c.Edit: steering.edit,
 }

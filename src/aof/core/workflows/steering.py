@@ -13,7 +13,7 @@ from aof.core.events import Draft
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import retry as retrying
 from aof.core.runs.ending import close_run, failure
-from aof.core.tasks import blocking, creating, editing, updating
+from aof.core.tasks import blocking, creating, editing, scheduled, updating
 from aof.core.tasks import commands as c
 from aof.core.tasks.evolve import evolve_draft
 from aof.core.tasks.lifecycle import FINISHED, allows
@@ -125,6 +125,14 @@ def resume(records: Records, command: c.Resume, now: int) -> Verdict:
     if task.blocked is None or task.blocked.kind != "paused" or task.blocked.was == "backlog":
         return blocking.resume(records, command, now)
     return Walk(records, task, now).finish("resumed")
+
+
+def promote(records: Records, command: c.Promote, now: int) -> Verdict:
+    """From backlog to where its hops are, once nothing is waited for."""
+    verdict = scheduled.promote(records, command, now)
+    if isinstance(verdict, AofError) or not verdict.drafts:
+        return verdict
+    return Walk(records, records.task(command.task_id), now).finish(command.reason)
 
 
 def retry(records: Records, command: c.RetryTask, now: int) -> Verdict:

@@ -10,6 +10,7 @@ from aof.core.limits import ITEM, NOTES, choice, line, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import lease_end
 from aof.core.runs.retry import backoff_ms
+from aof.core.runs.run import Result
 from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
 from aof.core.tasks.lifecycle import CAUSES
@@ -64,9 +65,14 @@ def expire(records: Records, command: c.Expire, now: int) -> Verdict:
     walk = Walk(records, task, now)
     if task.cancel is not None:
         return _settled(walk)
-    for hop in walk.workflow.running():
+    late = [hop for hop in walk.workflow.running() if _over(records, task, hop, now)]
+    for hop in late:
+        result = records.results[place(task.id, hop.id)]
+        if isinstance(result, AofError):
+            return result  # what was reported cannot be told, so nothing is guessed
+    for hop in late:
         now_open = walk.workflow.hop(hop.id)  # another one's rejection may have ended it
-        if now_open.lease is not None and _over(records, task, now_open, now):
+        if now_open.lease is not None:
             _recovered(walk, now_open)
     return walk.finish("stale_heartbeat_reclaim") if walk.drafts else Decision()
 
@@ -78,9 +84,9 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
 def _recovered(walk: Walk, hop: HopState) -> None:
     result = walk.records.results[place(walk.task.id, hop.id)]
     run, agent = hop.run_id, str(hop.agent)
-    if result is not None and result.run_id == run:
+    if isinstance(result, Result) and result.run_id == run:
         walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=result.outcome)
-        follow(walk, hop.id, result.outcome, agent, result.blockers, result.notes)
+        follow(walk, hop.id, result.outcome, agent, tuple(result.blockers or ()), result.notes)
         return
     walk.add("task.lost", hop.id, run, agent=agent)
     message = f"{agent} gave no sign of life and reported no result"

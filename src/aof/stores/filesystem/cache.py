@@ -85,8 +85,7 @@ class Cache:
 
     @contextmanager
     def _locked(self, *, exclusive: bool) -> Iterator[Held]:
-        held = self._store.locks.acquire(LOCK, exclusive=exclusive)
-        assert held is not None
+        held = self._store.locks.take(LOCK, exclusive=exclusive)
         try:
             yield held
         finally:

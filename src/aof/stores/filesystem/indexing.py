@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Event
+from aof.core.events import Event, is_remark
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, markdown, rows
@@ -42,7 +42,7 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
 
 
 def _apply(database: sqlite3.Connection, tasks: dict[str, Task | None], event: Event) -> None:
-    if not event.task_id:
+    if not event.task_id or is_remark(event):
         return
     if event.task_id not in tasks:
         tasks[event.task_id] = _load(database, event.task_id)

@@ -70,14 +70,18 @@ class Locks:
                 return Held(name, fd, exclusive=exclusive)
             self._forget(fd)
 
+    def take(self, name: str, *, exclusive: bool = True) -> Held:
+        """Take a lock, waiting for it."""
+        held = self.acquire(name, exclusive=exclusive)
+        assert held is not None
+        return held
+
     def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[Held]:
         """Take several locks in the one order that all use, so that nobody waits in a circle."""
         held: list[Held] = []
         try:
             for name, exclusive in sorted(wanted):
-                lock = self.acquire(name, exclusive=exclusive)
-                assert lock is not None
-                held.append(lock)
+                held.append(self.take(name, exclusive=exclusive))
         except BaseException:
             self.release(held)
             raise

@@ -61,11 +61,14 @@ class Log:
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         """
         file = self._file
-        with self._locked() as held:
+        held = self._locks.take(LOCK)
+        try:
             state = self._ready(held, today)
             file.write(*build(max(file.seq, state.floor), file.digest))
             fd = file.fd
             mark = self._flushing.written = Mark(file.opening, file.end)
+        finally:
+            self._locks.release((held,))
         self.flush(fd, mark)
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
@@ -124,8 +127,7 @@ class Log:
 
     def is_poisoned(self) -> bool:
         """Whether a flush has failed and nobody has healed the log since."""
-        held = self._locks.acquire(LOCK, exclusive=False)
-        assert held is not None
+        held = self._locks.take(LOCK, exclusive=False)
         try:
             state = State.read(held.fd)
         finally:
@@ -138,8 +140,7 @@ class Log:
 
     @contextmanager
     def _locked(self) -> Iterator[Held]:
-        held = self._locks.acquire(LOCK)
-        assert held is not None
+        held = self._locks.take(LOCK)
         try:
             yield held
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -39,9 +40,9 @@ class OrgFile:
     def __init__(self, root: str, disk: Disk | None = None) -> None:
         self._path = f"{root}/{NAME}"
         self._kept_path = f"{root}/locks/org-chart.json"
-        self._temporary = f"{root}/tmp/org-chart.{os.getpid()}"  # noqa: S108 - inside the data directory
+        self._temporary = f"{root}/tmp/org-chart"  # noqa: S108 - inside the data directory
         self._disk = disk or Disk()
-        self._seen: bytes | None = None
+        self._seen: bytes | OSError | None = None
         self._chart: OrgChart | None = None
         self._findings: tuple[Finding, ...] = ()
         self._kept: _Kept | None = None
@@ -51,7 +52,7 @@ class OrgFile:
         content = self._content()
         if content is None:
             return None
-        if content != self._seen:
+        if content != self._seen:  # an error equals no other one, so it is looked at anew
             self._look(content)
         if self._chart is not None:
             return self._chart
@@ -70,21 +71,21 @@ class OrgFile:
         content = self._content()
         if content is None:
             return OrgReport(path=NAME, state="absent", chart=EMPTY)
-        judged, readable = _judged(content)
+        kept = self._kept or self._load_kept()
+        judged, readable = _judged(content, kept)
         findings = judged.findings
-        if readable and findings:
+        if isinstance(content, bytes) and readable and findings:
             from aof.stores.filesystem.yaml_places import places
 
             where = places(_text(content))
             findings = tuple(_placed(finding, where) for finding in findings)
         if judged.chart is not None:
             return OrgReport(path=NAME, state="current", chart=judged.chart, findings=findings)
-        kept = self._kept or self._load_kept()
         if kept is not None:
             return OrgReport(path=NAME, state="last_good", chart=kept.chart, findings=findings)
         return OrgReport(path=NAME, state="unusable" if readable else "unreadable", chart=EMPTY, findings=findings)
 
-    def _content(self) -> bytes | None:
+    def _content(self) -> bytes | OSError | None:
         """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -95,15 +96,15 @@ class OrgFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise UnusableOrgChart(f"{NAME} cannot be read: {error}", "make it a readable file", path=NAME) from None
+            return error
 
-    def _look(self, content: bytes) -> None:
-        digest = hashlib.sha256(content).hexdigest()
+    def _look(self, content: bytes | OSError) -> None:
+        digest = hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else ""
         self._kept = self._load_kept() or self._kept
         if self._kept is not None and self._kept.digest == digest:
             self._chart, self._findings = self._kept.chart, ()
         else:
-            judged, _ = _judged(content)
+            judged, _ = _judged(content, self._kept)
             self._chart, self._findings = judged.chart, judged.findings
             if judged.chart is not None:
                 self._kept = _Kept(digest, judged.chart)
@@ -117,23 +118,28 @@ class OrgFile:
 
     def _keep(self, kept: _Kept) -> None:
         """What cannot be kept costs only time: the next process judges the file again."""
+        temporary = f"{self._temporary}.{os.getpid()}.{get_ident()}"
         with suppress(OSError):
-            self._disk.write_new(self._temporary, msgspec.json.encode(kept))
-            self._disk.rename(self._temporary, self._kept_path)
+            self._disk.write_new(temporary, msgspec.json.encode(kept))
+            self._disk.rename(temporary, self._kept_path)
 
 
-def _judged(content: bytes) -> tuple[Judged, bool]:
+def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[Judged, bool]:
     """What the bytes say, and whether they could be read at all."""
     from aof.core.org.finding import Finding
     from aof.core.org.judge import Judged, judge
 
     values = _values(content)
+    if kept is not None and kept.chart.declared and values == {}:
+        values = _unreadable("the file is empty", "say 'agents: []' if nothing is to be checked, or remove the file")
     if isinstance(values, Finding):
         return Judged(None, (values,)), False
     return judge(values), True
 
 
-def _values(content: bytes) -> Any:
+def _values(content: bytes | OSError) -> Any:
+    if isinstance(content, OSError):
+        return _unreadable(f"the file cannot be read: {content.strerror}", "make it a readable file")
     if len(content) > LIMIT:
         return _unreadable(f"the file is larger than {LIMIT:,} bytes", "split the work into several data directories")
     from aof.stores.filesystem.strict_yaml import load, scan

@@ -18,6 +18,7 @@ from aof.stores.filesystem.paths import Paths
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
+_TALK = (b',"type":"protocol.', b',"type":"delegation.')
 _NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl\Z", re.ASCII)
 
 
@@ -97,9 +98,14 @@ class Reader:
         return here, fresh
 
     def ids(self) -> Iterator[str]:
-        """The tasks that were ever created, each as often as it has events."""
+        """The tasks that were ever created, each as often as it has events.
+
+        What a message says of a task proves nothing, for the message may name one that never was.
+        """
         for day in log_days(self._paths):
             for line in self._lines(day, 0):
+                if line.startswith(_TALK, line.find(b",")):
+                    continue
                 at = line.find(_TASK) + len(_TASK)
                 yield line[at : line.find(b'"', at)].decode()
 

@@ -49,6 +49,8 @@ class Recovery:
         self._log.restate(floor=self.highest_rev())
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self._revs() if rev > self._log.seq}
+        if not self._log.durable:
+            self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
             if not self._log.durable:
                 self._redo.unknown_runs(folded)

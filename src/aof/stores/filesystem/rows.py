@@ -135,7 +135,7 @@ def _free(query: Query) -> Iterator[tuple[str, ...]]:
     if query.open_hops:
         yield ("open_hops = 1",)
     if query.runnable_at is not None:
-        yield ("status = 'ready' AND startable = 1",)
+        yield "status = ? AND startable = 1", query.waiting_in
         yield "(waits_until IS NULL OR waits_until <= ?)", query.runnable_at
         yield (_UNMET,)
         yield (_CHILDREN,)

@@ -6,15 +6,15 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
+from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.events import Event
 from aof.core.ids import is_task_id
-from aof.core.runs.run import Run
+from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.lazily import Lazily
@@ -23,7 +23,7 @@ from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.files import TaskFiles, digest, read, seen
+from aof.stores.filesystem.files import TaskFiles, digest, read, read_seen, seen
 from aof.stores.filesystem.heads import Heads
 from aof.stores.filesystem.index import Index
 from aof.stores.filesystem.intents import Intents
@@ -33,10 +33,12 @@ from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, Paths, folder_of
 from aof.stores.filesystem.reader import Position, Reader
 
 if TYPE_CHECKING:
+    from aof.core.handoffs.handoff import Handoff
     from aof.stores.filesystem import foreign, markdown, upkeep
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.counter import Counter
     from aof.stores.filesystem.foreign import Examined
+    from aof.stores.filesystem.handoffs import Handoffs
     from aof.stores.filesystem.histories import Histories
     from aof.stores.filesystem.recovery import Recovery
     from aof.stores.filesystem.redo import Redo
@@ -106,7 +108,7 @@ class FilesystemStore:
         """Makes files follow the log again."""
         from aof.stores.filesystem.redo import Redo
 
-        return Redo(self.paths, self.files, self.heads, self.disk)
+        return Redo(self.paths, self.files, self.heads, self.disk, lambda: self.handed)
 
     @cached_property
     def recovery(self) -> Recovery:
@@ -114,6 +116,13 @@ class FilesystemStore:
         from aof.stores.filesystem.recovery import Recovery
 
         return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+
+    @cached_property
+    def handed(self) -> Handoffs:
+        """Keeps the records of handoffs, and the files that come with them."""
+        from aof.stores.filesystem.handoffs import Handoffs
+
+        return Handoffs(self.paths, self.disk, self.folded)
 
     @cached_property
     def counter(self) -> Counter:
@@ -224,8 +233,7 @@ class FilesystemStore:
                 return held
             self.locks.release(held)
             for name in shared:
-                lock = self.locks.acquire(name)
-                assert lock is not None
+                lock = self.locks.take(name)
                 try:
                     self._finish(lock)
                 finally:
@@ -257,12 +265,13 @@ class FilesystemStore:
         if head is None and not present and self.heads.knows_day_of(task_id):
             return units.Loaded(None)
         if head is not None and present == [head.folder]:
-            path = self.paths.task(head.folder, task_id)
-            file = seen(path)
-            with suppress(OSError):
-                data = read(path)
-                if data is not None and head.matches(data):
-                    return units.Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
+            try:
+                found = read_seen(self.paths.task(head.folder, task_id))
+            except OSError:
+                found = None
+            if found is not None and head.matches(found[0]):
+                task = markdown.parse(found[0], archived=head.folder == "archive")
+                return units.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
@@ -335,6 +344,11 @@ class FilesystemStore:
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life, read without a lock: each file is replaced whole."""
+        with clearly("read the heartbeats"):
+            return {task_id: self.files.read_run(task_id, "run_heartbeat.json", Heartbeat) for task_id in task_ids}
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
         task = self._any_version(task_id)
@@ -353,6 +367,11 @@ class FilesystemStore:
     def _any_version(self, task_id: str) -> Task | None:
         with self.unit(Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
+        with clearly("read the handoffs"):
+            return self.handed.all()
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
@@ -433,6 +452,9 @@ class FilesystemStore:
 
     def close(self) -> None:
         """Let go of everything."""
+        if "counter" in self.__dict__:
+            with suppress(OSError, LockTimeout):  # a gap is fine
+                self.counter.give_back()
         self.index.close()
         self.log.close()
         self.heads.close()

@@ -59,6 +59,8 @@ def name(store: FilesystemStore, path: str, now: int) -> str:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}", "put a regular file there") from None
     new_file.read(data, "")
     task_id = store.reserve_id(now)
+    while store.files.present(task_id):
+        task_id = store.reserve_id(now)
     store.disk.rename(whole, store.paths.task(folder, task_id))
     return task_id
 

@@ -70,6 +70,9 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
         said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
     elif event.type == "task.created":
         said = what["task"]["title"]
+    elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
+        told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
+        said = "  ".join(str(one) for one in told if one)
     elif "workLog" in what:
         said = what["workLog"]
     elif "fields" in what:

@@ -78,7 +78,7 @@ def _show(context: Context, _given: dict[str, Any]) -> Answer:
 
 def _tables(screen: Screen, shown: dict[str, Any]) -> None:
     screen.table(
-        ("AGENT", "KIND", "TEAM", "LOAD", "RUNNER", "ROLES", "CAPABILITIES"),
+        ("AGENT", "KIND", "TEAM", "LOAD", "RUNNER", "ESCALATES TO", "ROLES", "CAPABILITIES"),
         [
             (
                 agent["id"] if agent["active"] else f"{agent['id']} (inactive)",
@@ -86,6 +86,7 @@ def _tables(screen: Screen, shown: dict[str, Any]) -> None:
                 agent["team"] or "-",
                 _of(agent["load"], agent["concurrency"]),
                 agent["runner"],
+                " → ".join(agent["escalatesTo"]) or "-",
                 ", ".join(agent["roles"]) or "-",
                 ", ".join(_skill(*skill) for skill in agent["capabilities"].items()) or "-",
             )

@@ -63,8 +63,7 @@ def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
 def _index(case: Case) -> Iterator[Finding]:
     """Compare the rows with the log as far as the index has come; a missing or late index catches up by itself."""
     store = case.store
-    held = store.locks.acquire(cache.LOCK, exclusive=False)
-    assert held is not None
+    held = store.locks.take(cache.LOCK, exclusive=False)
     try:
         wrong = _wrong_rows(case)
     finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Draft
+from aof.core.events import Draft, is_remark
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.ports.store import Problem, Scope
@@ -58,7 +58,7 @@ def _folded(store: FilesystemStore) -> dict[str, Folded]:
                 raise LogDamaged(f"the chain is broken at event {event.seq}", "", seq=event.seq, day=behind.day)
             digest, seq = event.hash, event.seq
             try:
-                if event.task_id:
+                if event.task_id and not is_remark(event):
                     folded.setdefault(event.task_id, Folded()).add(event)
             except (ValueError, KeyError, TypeError) as error:
                 what = f"event {event.seq} cannot be applied: {error}"
