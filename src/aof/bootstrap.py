@@ -15,6 +15,7 @@ from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.workflow_path import WorkflowPath
 
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
@@ -45,6 +46,7 @@ def open_fabric(
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings),
+        workflows=WorkflowPath(root),
     )
 
 

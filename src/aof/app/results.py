@@ -40,6 +40,7 @@ class Claimed(Result, frozen=True, kw_only=True):
     attempt: int
     expires_at: str
     file_path: str
+    hop: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Beaten(Result, frozen=True, kw_only=True):
@@ -109,10 +110,15 @@ class Row(Result, frozen=True, kw_only=True, omit_defaults=True):
             title=task.title,
             status=task.status,
             priority=task.priority,
-            agent=task.lease.agent if task.lease else task.routing.agent,
+            agent=task.lease.agent if task.lease else _at_hops(task) if task.gated else task.routing.agent,
             reason=reason,
             state=state,
         )
+
+
+def _at_hops(task: Task) -> str | None:
+    """Who holds hops of a gated task."""
+    return ", ".join(hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop) or None
 
 
 class Listed(Result, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from aof.core.records import Policy
 from aof.core.tasks import commands as c
-from aof.core.workflows.troubles import due
+from aof.core.workflows.timers import due
 from tests.support.workflows import Gated, templates
 from tests.support.world import MINUTE
 

@@ -37,8 +37,9 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     if problem := limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker):
         return problem
     workflow = workflow_of(task)
-    if command.key is not None and any(_repeats(hop, command) for hop in workflow.hops):
-        return Decision(replayed=task.id, agent=command.acting)
+    again = next((hop for hop in workflow.hops if command.key is not None and _repeats(hop, command)), None)
+    if again is not None:
+        return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
     refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
     if refusal is not None:
         return refusal

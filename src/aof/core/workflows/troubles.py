@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from aof.core.errors import AofError, InvalidInput
@@ -15,13 +14,12 @@ from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
 from aof.core.tasks.lifecycle import CAUSES
 from aof.core.tasks.task import Task
-from aof.core.times import iso, millis
+from aof.core.times import iso
 from aof.core.workflows.claiming import held, hop_named
 from aof.core.workflows.outcomes import follow
 from aof.core.workflows.state import HopState, place, workflow_of
+from aof.core.workflows.timers import due
 from aof.core.workflows.walk import Walk
-
-ACTIVE = ("ready", "in-progress", "review")
 
 
 def fail(records: Records, command: c.Fail, now: int) -> Verdict:
@@ -81,16 +79,38 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
     return hop.lease is not None and lease_end(hop.lease, records.heartbeats[place(task.id, hop.id)]) <= now
 
 
+def _reported(walk: Walk, hop: HopState, result: Result) -> None:
+    agent = str(hop.agent)
+    walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
+    follow(walk, hop.id, result.outcome, agent, tuple(result.blockers or ()), result.notes)
+
+
 def _recovered(walk: Walk, hop: HopState) -> None:
     result = walk.records.results[place(walk.task.id, hop.id)]
     run, agent = hop.run_id, str(hop.agent)
     if isinstance(result, Result) and result.run_id == run:
-        walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=result.outcome)
-        follow(walk, hop.id, result.outcome, agent, tuple(result.blockers or ()), result.notes)
+        _reported(walk, hop, result)
         return
     walk.add("task.lost", hop.id, run, agent=agent)
     message = f"{agent} gave no sign of life and reported no result"
     _failed(walk, hop, "stale_heartbeat", message, "lost", "expired", retryable=True)
+
+
+def end_session(records: Records, task: Task, agent: str, run: str | None, now: int) -> Verdict:
+    """What an agent's run of a hop has reported is carried out; one that has ended without a report has failed."""
+    walk = Walk(records, task, now)
+    for hop in walk.workflow.running():
+        if hop.agent != agent or run not in (None, hop.run_id) or walk.workflow.hop(hop.id).lease is None:
+            continue
+        result = records.results[place(task.id, hop.id)]
+        if isinstance(result, AofError):
+            return result
+        if isinstance(result, Result) and result.run_id == hop.run_id:
+            _reported(walk, hop, result)
+        elif run is not None:
+            message = f"the session of {agent} ended without a completion report"
+            _failed(walk, hop, "no_completion_report", message, "failed", "failed", retryable=True)
+    return walk.finish("session_end", agent=agent) if walk.drafts else Decision()
 
 
 def _settled(walk: Walk) -> Verdict:
@@ -103,29 +123,6 @@ def _settled(walk: Walk) -> Verdict:
         walk.add("task.lost", hop.id, hop.run_id, agent=hop.agent)
         walk.end_run(hop, status="expired", code="stale_heartbeat", cause="lost")
     return Decision(drafts=(*walk.drafts, *cancelling.settled(records, task, now)))
-
-
-def deadlines(task: Task, dependencies: Iterable[Task | None] = ()) -> dict[str, int]:
-    """When the time of each open hop is over: counted from its opening, and not before its task could run."""
-    if not task.gated or task.status not in ACTIVE or task.cancel is not None or task.archived:
-        return {}
-    workflow = workflow_of(task)
-    since = 0
-    for blocker in dependencies:
-        if blocker is None or blocker.status != "done":
-            return {}
-        since = max(since, millis(blocker.ended_at or blocker.updated_at))
-    found: dict[str, int] = {}
-    for hop in workflow.hops:
-        limit = workflow.template.by_id[hop.id].timeout_ms
-        if limit is not None and hop.opened_at is not None and hop.status in ("ready", "running", "review"):
-            found[hop.id] = max(millis(hop.opened_at), since) + limit
-    return found
-
-
-def due(task: Task, now: int, dependencies: Iterable[Task | None] = ()) -> tuple[str, ...]:
-    """The hops whose time is over: each wants a `TimeOut` command."""
-    return tuple(hop for hop, end in deadlines(task, dependencies).items() if end <= now)
 
 
 def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
