@@ -72,7 +72,7 @@ class Gating(Scheduling):
         yield from (task.id for task in self._beside(agent))
         yield from super()._offers(agent)
 
-    def _beside(self, agent: str | None, **filters: Any) -> list[Task]:
+    def _beside(self, agent: str | None, /, **filters: Any) -> list[Task]:
         query = self._reading.query(**{**filters, "agent": None, "limit": None})
         query = msgspec.structs.replace(query, open_hops=True, order="schedule", counted=False)
         found = self.store.find(query).tasks

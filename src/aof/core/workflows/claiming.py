@@ -75,7 +75,7 @@ def chosen(
     return by_weight[0]
 
 
-_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, AlreadyClaimed: 1}
+_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, SelfApproval: 0, AlreadyClaimed: 1}
 
 
 def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
