@@ -101,6 +101,7 @@ def _completing(command: c.OnTask, known: Known) -> Needs:
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:
+    """Like `_returning`; what lets a workflow go on may also find that it has failed."""
     task = known.task(command.task_id)
     return _ending(command, known) if task is not None and task.gated else _returning(command, known)
 
@@ -220,18 +221,18 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Complete: _completing,
     c.Beat: _beating,
     c.Report: _beating,
-    c.Release: _returning,
+    c.Release: _judging,
     c.Approve: _judging,
     c.Reject: _judging,
-    c.Unblock: _returning,
-    c.Resume: _returning,
+    c.Unblock: _judging,
+    c.Resume: _judging,
     c.Fail: _ending,
     c.RetryTask: _ending,
     c.TimeOut: _ending,
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,
-    c.Promote: _returning,
+    c.Promote: _judging,
     c.Bury: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
