@@ -39,7 +39,7 @@ class HopState(_Part, frozen=True, kw_only=True):
 
     id: str
     role: str
-    status: HopStatus = "waiting"
+    status: HopStatus
     lease: Lease | None = None
     run_id: str | None = None
     agent: str | None = None
@@ -92,7 +92,7 @@ class Workflow(_Part, frozen=True, kw_only=True):
 
 def begun(template: Template) -> Workflow:
     """A task's workflow before anything has happened."""
-    hops = tuple(HopState(id=hop.id, role=hop.role) for hop in template.hops)
+    hops = tuple(HopState(id=hop.id, role=hop.role, status="waiting") for hop in template.hops)
     return Workflow(name=template.name, digest=digest(template), hops=hops, template=template)
 
 
