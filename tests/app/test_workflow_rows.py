@@ -135,7 +135,7 @@ def test_a_rejection_opens_what_its_strategy_says_and_its_blockers_reach_the_nex
     place: Place, workflow: str, opened: list[str]
 ) -> None:
     task = place.at(workflow, "a", "b")
-    given = {"outcome": "needs_review", "blockers": ["no test for expiry"], "summary": "close"}
+    given: dict[str, Any] = {"outcome": "needs_review", "blockers": ["no test for expiry"], "summary": "close"}
     assert place.fabric.complete(task, agent="rev", **given).status == "ready"
     flow = place.flow(task)
     assert [state.id for state in flow.hops if state.status == "ready"] == opened

@@ -42,7 +42,7 @@ def test_a_hop_beside_those_that_run_is_ready_and_is_offered_first(gated: Fabric
     gated.create("another", priority="critical")
     gated.complete(task, outcome="complete", agent="ada")
     gated.claim(task, agent="ada")
-    assert [row.id for row in gated.ready().tasks][0] == task
+    assert next(row.id for row in gated.ready().tasks) == task
     assert gated.claim(agent="bob").hop == "audit"
     assert task not in [row.id for row in gated.ready().tasks]
     assert gated.list(agent="bob").total == 1

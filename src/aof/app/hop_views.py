@@ -25,7 +25,7 @@ _MARKS = {
     "blocked": "‖",
     "rejected": "↩",
     "done": "✓",
-    "skipped": "–",
+    "skipped": "-",
     "failed": "✗",
     "timed_out": "✗",
 }

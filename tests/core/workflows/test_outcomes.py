@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aof.core.errors import HopRoleMismatch
+from aof.core.events import Draft
 from aof.core.org.chart import Agent, OrgChart
-from aof.core.records import Policy
+from aof.core.records import Decision, Policy
 from aof.core.tasks import commands as c
 from aof.core.workflows.timers import deadlines, due
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
@@ -104,9 +105,6 @@ def test_a_hop_whose_holder_vanished_is_recovered_and_given_up_after_as_many_fai
 
 
 def test_a_result_that_was_reported_before_the_holder_vanished_counts(world: Gated) -> None:
-    from aof.core.events import Draft
-    from aof.core.records import Decision
-
     task = world.begin(REVIEW)
     run = world.take("implement")
     payload = {"hop": "implement", "result": {"agentId": "ada", "outcome": "done"}}

@@ -33,8 +33,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
-        if task.gated:
-            return self._of_hop(records, task, now)
+        return self._of_hop(records, task, now) if task.gated else self._of_task(records, task, now)
+
+    def _of_task(self, records: Records, task: Task, now: int) -> Verdict:
         lease = task.lease
         if lease is None or lease.agent != self.actor or self.run not in (None, lease.run_id):
             return Decision()

@@ -39,8 +39,6 @@ def _shape(kind: type[msgspec.Struct]) -> inspect.Type:
 
 def _against(value: Any, kind: inspect.Type, at: _At) -> Iterator[Finding]:
     match kind:
-        case inspect.AnyType():
-            return
         case inspect.UnionType():
             yield from _against(value, _chosen(value, kind), at)
         case inspect.StructType() if isinstance(value, dict):
@@ -80,6 +78,8 @@ def _chosen(value: Any, kind: inspect.UnionType) -> inspect.Type:
 
 
 def _fits(value: Any, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.AnyType):
+        return True
     if isinstance(kind, inspect.LiteralType):
         return value in kind.values
     number = not isinstance(value, bool)

@@ -43,7 +43,7 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
     if refusal is not None:
         return refusal
-    hop = chosen(records, task, workflow, command.acting, command.hop, now)
+    hop = chosen(records, task, command.acting, command.hop, now)
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
@@ -58,10 +58,9 @@ def _repeats(hop: HopState, command: c.Claim) -> bool:
     return hop.lease is not None and (hop.lease.key, hop.lease.agent) == (command.key, command.acting)
 
 
-def chosen(
-    records: Records, task: Task, workflow: Workflow, agent: str, wanted: str | None, now: int
-) -> HopState | AofError:
+def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: int) -> HopState | AofError:
     """The hop that the agent takes, or why there is none."""
+    workflow = workflow_of(task)
     if wanted is not None:
         named = hop_named(task, workflow, wanted)
         return named if isinstance(named, AofError) else _not_to_take(records, task, named, agent, now) or named

@@ -29,7 +29,7 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
         return Decision()
     workflow = workflow_of(task)
     if command.run is None and task.status == "review" and command.outcome == "complete":
-        return _accepted(records, task, command.acting, command.hop, command.summary, now)
+        return _accepted(records, command, command.summary, now)
     walk = Walk(records, task, now)
     hop = _hop_of(walk, workflow, command)
     if isinstance(hop, AofError):
@@ -55,10 +55,10 @@ def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | A
     task = walk.task
     if command.run is not None and task_of_run(command.run) == task.id:
         return held(task, workflow, command)
-    if _holds(workflow, command.acting) or command.hop is None and workflow.running():
+    if _holds(workflow, command.acting) or (command.hop is None and workflow.running()):
         return held(task, workflow, msgspec.structs.replace(command, run=None))
     refusal = None if task.status == "in-progress" else graph.readiness(walk.records, task, walk.now)
-    hop = refusal or chosen(walk.records, task, workflow, command.acting, command.hop, walk.now)
+    hop = refusal or chosen(walk.records, task, command.acting, command.hop, walk.now)
     if isinstance(hop, AofError):
         return hop
     return start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
@@ -118,14 +118,13 @@ def _end(walk: Walk, hop: HopState, command: c.Complete) -> None:
     reported = report_of(walk.task, command, outcome, (agent, run))
     walk.add(reported.type, hop.id, run, **reported.payload)
     walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
-    follow(walk, hop.id, outcome, agent, command.blockers, command.summary)
+    follow(walk, hop.id, outcome, command.blockers, command.summary)
 
 
-def follow(
-    walk: Walk, hop_id: str, outcome: str, agent: str, blockers: tuple[str, ...], summary: str | None = None
-) -> None:
+def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], summary: str | None = None) -> None:
     """The hop's own step after its run reported an outcome."""
-    rule, run = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id).run_id
+    rule, hop = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id)
+    run, agent = hop.run_id, str(hop.agent)
     said = "; ".join(blockers)
     walk.by = agent
     if outcome == "blocked":
@@ -172,11 +171,12 @@ def approve(records: Records, command: c.Approve, now: int) -> Verdict:
     task = records.task(command.task_id)
     if task.status == "done":
         return Decision()
-    return _accepted(records, task, command.acting, command.hop, command.reason, now)
+    return _accepted(records, command, command.reason, now)
 
 
-def _accepted(records: Records, task: Task, by: str, wanted: str | None, text: str | None, now: int) -> Verdict:
-    hop = _waiting(task, wanted)
+def _accepted(records: Records, command: c.Approve | c.Complete, text: str | None, now: int) -> Verdict:
+    task, by = records.task(command.task_id), command.acting
+    hop = _waiting(task, command.hop)
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)

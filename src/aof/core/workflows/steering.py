@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-
 from aof.core.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached
 from aof.core.events import Draft
 from aof.core.records import Decision, Records, Verdict

@@ -1,6 +1,6 @@
 """A workflow's template as data: its hops, what each waits for, and what happens when one says no.
 
-The keys of `workflows/<name>.yaml` are the camel-case names of these fields. Must not know files, tasks or hops' states.
+The keys of `workflows/<name>.yaml` are the camel-case names of these fields. Must not know files or tasks.
 """
 
 from __future__ import annotations

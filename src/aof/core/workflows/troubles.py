@@ -38,11 +38,20 @@ def fail(records: Records, command: c.Fail, now: int) -> Verdict:
     walk = Walk(records, task, now)
     if command.cause == "timed_out":
         walk.add("task.timed_out", hop.id, hop.run_id, limit=command.code)
-    _failed(walk, hop, command.code, command.message, command.cause, "failed", retryable=command.retryable)
+    _failed(walk, hop, command.code, command.message, cause=command.cause, retryable=command.retryable)
     return walk.finish(command.code, agent=hop.agent)
 
 
-def _failed(walk: Walk, hop: HopState, code: str, message: str, cause: str, status: str, *, retryable: bool) -> None:
+def _failed(
+    walk: Walk,
+    hop: HopState,
+    code: str,
+    message: str,
+    *,
+    cause: str = "failed",
+    status: str = "failed",
+    retryable: bool = True,
+) -> None:
     """After a counted failure the hop waits and is tried again, or is given up."""
     run = hop.run_id
     walk.end_run(hop, status=status, code=code, message=message, cause=cause, counts=True)
@@ -82,7 +91,7 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
 def _reported(walk: Walk, hop: HopState, result: Result) -> None:
     agent = str(hop.agent)
     walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
-    follow(walk, hop.id, result.outcome, agent, tuple(result.blockers or ()), result.notes)
+    follow(walk, hop.id, result.outcome, tuple(result.blockers or ()), result.notes)
 
 
 def _recovered(walk: Walk, hop: HopState) -> None:
@@ -93,7 +102,7 @@ def _recovered(walk: Walk, hop: HopState) -> None:
         return
     walk.add("task.lost", hop.id, run, agent=agent)
     message = f"{agent} gave no sign of life and reported no result"
-    _failed(walk, hop, "stale_heartbeat", message, "lost", "expired", retryable=True)
+    _failed(walk, hop, "stale_heartbeat", message, cause="lost", status="expired")
 
 
 def end_session(records: Records, task: Task, agent: str, run: str | None, now: int) -> Verdict:
@@ -109,7 +118,7 @@ def end_session(records: Records, task: Task, agent: str, run: str | None, now: 
             _reported(walk, hop, result)
         elif run is not None:
             message = f"the session of {agent} ended without a completion report"
-            _failed(walk, hop, "no_completion_report", message, "failed", "failed", retryable=True)
+            _failed(walk, hop, "no_completion_report", message)
     return walk.finish("session_end", agent=agent) if walk.drafts else Decision()
 
 

@@ -83,7 +83,7 @@ def _takable(task: Task) -> bool:
 
 def _of_hops(task: Task) -> tuple[str | None, int]:
     """Who holds hops of a gated task, and whether another one could be taken beside them."""
-    from aof.core.workflows.state import has_open_hop, leases  # noqa: PLC0415 - few tasks have a workflow
+    from aof.core.workflows.state import has_open_hop, leases
 
     holders = [lease.agent for lease in leases(task)]
     return (_BETWEEN.join(("", *holders, "")) if holders else None), int(has_open_hop(task))

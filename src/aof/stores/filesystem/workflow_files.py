@@ -51,9 +51,9 @@ class WorkflowFiles:
 
 
 def _checked(name: str, path: str, content: bytes) -> WorkflowReport:
-    from aof.core.workflows.checking import check  # noqa: PLC0415 - only when somebody asks
-    from aof.stores.filesystem.strict_yaml import load, scan  # noqa: PLC0415
-    from aof.stores.filesystem.yaml_places import places  # noqa: PLC0415
+    from aof.core.workflows.checking import check
+    from aof.stores.filesystem.strict_yaml import load, scan
+    from aof.stores.filesystem.yaml_places import places
 
     if len(content) > _LIMIT:
         return _unreadable(name, path, f"the file is larger than {_LIMIT:,} bytes", "make it shorter", None)

@@ -100,8 +100,7 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
         facts.append(("created", f"{ago(millis(task['createdAt']), now)} by {task['createdBy']}"))
         if lease := task.get("lease"):
             facts.append(("held by", f"{lease['agent']}, lease ends {ago(millis(lease['expiresAt']), now)}"))
-        if "template" in task.get("workflow", {}):
-            facts += _hops(task["workflow"])
+        facts += _hops(task.get("workflow", {}))
         if held := task.get("blocked"):
             facts.append(("blocked", held["reason"]))
         if warning := task.get("warning"):
@@ -125,6 +124,8 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
 
 def _hops(workflow: dict[str, Any]) -> list[tuple[str, str]]:
     """One line for each hop of a gated task."""
+    if "template" not in workflow:
+        return []
     lines = [("workflow", f"{workflow['name']} ({workflow.get('state', 'open')})")]
     for hop in workflow["hops"]:
         who = f" by {hop['lease']['agent']}" if "lease" in hop else ""
