@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
-from aof.ports.clock import Clock
+from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.workflow_path import WorkflowPath
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Problem
 
@@ -81,6 +82,7 @@ def diagnose(
     fix: bool = False,
     clock: Clock | None = None,
     disk: Disk | None = None,
+    say: Say = silent,
 ) -> Diagnosis:
     """Doctor on a data directory, also on one that cannot be opened in the usual way."""
     from aof.app.maintenance import Diagnosis, doctor
@@ -95,7 +97,7 @@ def diagnose(
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        found = doctor(store, clock, settings.policy(), fix=fix)
+        found = doctor(store, clock, settings.policy(), fix=fix, say=say)
         problems = (*found.problems, *_org_problems(root))
         return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
     finally:
@@ -188,18 +190,31 @@ def refuse_network(root: str) -> None:
         )
 
 
-def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str) -> int:
+def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
     """Write a whole data directory into one file; tells how many files it holds."""
     from aof.stores.filesystem.transfer import pack
 
     with open_fabric(data_dir) as fabric:
         assert isinstance(fabric.store, FilesystemStore)
-        return pack(fabric.store, target)
+        return pack(fabric.store, target, say)
 
 
-def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str) -> tuple[str, int]:
+def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
     """Make a data directory from such a file; tells its path and how many files it has."""
     from aof.stores.filesystem.transfer import unpack
 
     root, _ = plan_data_dir(data_dir)
-    return root, unpack(source, root)
+    return root, unpack(source, root, say)
+
+
+def benchmark(
+    folder: str | None = None, *, quick: bool = False, sizes: tuple[int, ...] | None = None, say: Say = silent
+) -> tuple[dict[str, object], str]:
+    """Measure in a folder of its own, which is removed; the figures, and the table that shows them."""
+    from aof.bench import suite, table
+
+    plan = suite.Plan.quick() if quick else suite.Plan()
+    with suite.scratch(folder) as place:
+        run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
+        say("removing what was written")
+    return run.as_json(), table.render(run.machine, run.parts)

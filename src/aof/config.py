@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
 
-import msgspec
-
-from aof.core.errors import InvalidInput, UnsupportedVersion
-from aof.core.events import SCHEMA_VERSION
-from aof.core.records import Policy
+from aof.core.errors import InvalidInput
+from aof.core.ids import is_agent_name
+from aof.core.policy import Policy
 from aof.core.scheduling.policy import Scheduling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
 
 _TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
@@ -46,11 +49,22 @@ schemaVersion = 1
 # gpu = 2
 """
 
+SCHEMA_VERSION = 1
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
 _MAINTAINERS = "maintainers = "
 
 
-class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Section:
+    """Settings of one kind: each with its type and its default, which stand in the class.
+
+    The file spells their names in camelCase. Whatever somebody has written there is checked against the types.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+
+class Storage(Section):
     """How the store behaves."""
 
     durability: Literal["full", "relaxed"] = "full"
@@ -58,13 +72,13 @@ class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     allow_network_filesystem: bool = False
 
 
-class LeaseSettings(msgspec.Struct, forbid_unknown_fields=True):
+class LeaseSettings(Section):
     """How long a claim lasts."""
 
     ttl: float = 300.0
 
 
-class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RetrySettings(Section):
     """How failed runs are tried again."""
 
     max_attempts: int = 3
@@ -72,33 +86,33 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
-class SchedulerSettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class SchedulerSettings(Section):
     """What the scheduler may do."""
 
-    max_concurrent: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_concurrent: int | None = None
     promote: bool = True
 
 
-class NotifySettings(msgspec.Struct, forbid_unknown_fields=True):
+class NotifySettings(Section):
     """Who is told that a task needs somebody."""
 
     command: tuple[str, ...] = ()
     file: str | None = None
 
 
-class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Settings(Section):
     """All settings of a data directory."""
 
-    schema_version: int = 1
+    schema_version: int = SCHEMA_VERSION
     project: str | None = None
     maintainers: tuple[str, ...] = ()
-    storage: Storage = msgspec.field(default_factory=Storage)
-    lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
-    retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
-    scheduler: SchedulerSettings = msgspec.field(default_factory=SchedulerSettings)
-    sla: dict[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = {}
-    resources: dict[str, int] = {}
-    notify: NotifySettings = msgspec.field(default_factory=NotifySettings)
+    storage: Storage = Storage()
+    lease: LeaseSettings = LeaseSettings()
+    retry: RetrySettings = RetrySettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    sla: Mapping[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = MappingProxyType({})
+    resources: Mapping[str, int] = MappingProxyType({})
+    notify: NotifySettings = NotifySettings()
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -119,7 +133,9 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 def default_text(maintainer: str) -> str:
     """The settings of a new data directory."""
-    names = msgspec.json.encode([maintainer]).decode()
+    import json
+
+    names = json.dumps([maintainer], ensure_ascii=False)
     return _TEXT.replace(
         "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
     )
@@ -140,31 +156,16 @@ def load_settings(root: str) -> Settings:
         return Settings()
     if len(told) == 1 and (names := _maintainers(told[0])) is not None:
         return Settings(maintainers=names)
-    import tomllib
+    from aof.config_file import parsed
 
-    try:
-        values: dict[str, Any] = tomllib.loads(text)
-        _refuse_newer(values.get("schemaVersion"))
-        return msgspec.convert(values, Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InvalidInput(
-            f"aof.toml cannot be used: {error}", "correct the file", path=os.path.join(root, "aof.toml")
-        ) from None
+    return parsed(text, Settings, f"{root}/aof.toml")
 
 
 def _maintainers(line: str) -> tuple[str, ...] | None:
-    """The names in a line as `init` writes it: its list is one of JSON too."""
-    listed = line.removeprefix(_MAINTAINERS).partition("#")[0]
-    try:
-        return msgspec.json.decode(listed, type=tuple[str, ...]) if line.startswith(_MAINTAINERS) else None
-    except msgspec.MsgspecError:
-        return None
-
-
-def _refuse_newer(version: object) -> None:
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise UnsupportedVersion(
-            f"the data directory has schemaVersion {version}, and this AOF knows versions up to {SCHEMA_VERSION}",
-            "use the AOF that wrote it, or a newer one; nothing was changed",
-            version=version,
-        )
+    """The names in a line as `init` writes it; any other way to write them is left to the parser."""
+    listed = line.removeprefix(_MAINTAINERS).partition("#")[0].strip()
+    names = listed[2:-2].split('", "')
+    plain = (
+        line.startswith(_MAINTAINERS) and listed[:2] == '["' and listed[-2:] == '"]' and all(map(is_agent_name, names))
+    )
+    return tuple(names) if plain else None

@@ -124,7 +124,7 @@ class Service:
             try:
                 self._work()
             except AofError as error:
-                if error.kind != "unavailable":
+                if error.kind == "internal":
                     raise
                 self._tell("trouble", "", error.message)
                 self._due = self._clock.monotonic() + _TROUBLE
@@ -175,11 +175,23 @@ class Service:
             task_id = name.removesuffix(".md")
             if not folder:
                 self._scan_at = 0.0
+            elif folder.endswith("/org"):
+                self._look_at_chart()
             elif "/tasks/" not in f"{folder}/":
                 self._due = min(self._due, max(self._pace, self._clock.monotonic()))
             elif is_task_id(task_id) or (name.endswith(".md") and not name.startswith(".")):
                 self._touched.add(task_id)
                 self._touched_at = self._clock.monotonic() + _SETTLE
+
+    def _look_at_chart(self) -> None:
+        """Say what a new version of the chart is worth; the last good one stays in force."""
+        report = self._fabric.org_report()
+        if report.state in ("absent", "current"):
+            self._tell("chart", "", f"{len(report.chart.agents)} agents are in the org chart now")
+        else:
+            what = "; ".join(finding.detail for finding in report.findings[:3])
+            self._tell("trouble", "", f"the org chart cannot be used ({report.state}): {what}")
+        self._due = self._clock.monotonic()
 
     def _take_in(self) -> None:
         """Look at the tasks whose files were written; mostly AOF itself did."""
@@ -224,8 +236,8 @@ class Service:
     def _is_retried(self, task: Task) -> bool:
         """Whether one of our agents will try it again by itself."""
         at = retry_at(task)
-        agent = self._fabric.org.by_id.get(task.routing.agent or "")
-        ours = task.routing.agent is None or (agent is not None and agent.runner.kind in STARTED)
+        seat = self._tick.crew().seats.get(task.routing.agent or "")
+        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
         return at is not None and at > self._fabric.now() and ours
 
     def _shut_down(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from aof.app.fabric import Fabric
 from aof.core.org.chart import OrgChart
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.pulse import Boot
 from aof.core.times import iso, millis
 from aof.ports.clock import Clock

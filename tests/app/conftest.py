@@ -15,7 +15,7 @@ from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.times import millis
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk

@@ -10,7 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.bootstrap import open_fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks.lifecycle import TRANSITIONS
 from aof.ports.notifier import Notification
 from aof.stores.filesystem.store import FilesystemStore

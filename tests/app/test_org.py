@@ -13,7 +13,7 @@ from aof.bootstrap import init_data_dir, open_fabric
 from aof.config import load_settings
 from aof.core.errors import AofError, AtCapacity, NothingReady
 from aof.core.org.chart import OrgChart
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.testing import FakeClock, memory_fabric
 from tests.core.org.test_chart import chart_of
 from tests.support.processes import outcome, together

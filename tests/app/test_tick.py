@@ -10,7 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.app.tick import Tick
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.scheduling.policy import Scheduling
 from aof.stores.filesystem import rows
 from aof.stores.filesystem.files import TaskFiles
@@ -383,8 +383,8 @@ def test_a_tick_reads_no_finished_task(room: Room, fabric: Fabric, monkeypatch: 
     read: list[str] = []
     decode = rows.record
 
-    def noted(blob: bytes) -> object:
-        task = decode(blob)
+    def noted(text: str) -> object:
+        task = decode(text)
         read.append(task.id)
         return task
 

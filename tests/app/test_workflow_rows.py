@@ -11,7 +11,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.org.chart import Agent, OrgChart
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.workflows.state import Workflow, workflow_of
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.memory_org import FixedChart
@@ -77,7 +77,7 @@ class Place:
 
     def said(self, error: AofError) -> str:
         """All that a caller reads."""
-        return f"{error.message} {error.hint} {error.call}"
+        return f"{error.message} {error.hint} {error.call.arguments if error.call is not None else ''}"
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_a_missing_outcome_is_taught(place: Place) -> None:
 def test_an_unknown_outcome_is_taught(place: Place) -> None:
     task = place.at("review")
     said = place.said(place.refused(place.fabric.complete, task, agent="ada", outcome="done"))
-    for word in ("'done'", "complete (advance)", "needs_review (send back", "blocked (hold", "operation='complete'"):
+    for word in ("'done'", "complete (advance)", "needs_review (send back", "blocked (hold", "'outcome': 'complete'"):
         assert word in said
 
 

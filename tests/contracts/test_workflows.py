@@ -6,7 +6,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.workflows.state import workflow_of
 from aof.ports.store import Store
 from aof.stores.fold import fold
@@ -45,7 +45,7 @@ def test_a_hop_beside_those_that_run_is_ready_and_is_offered_first(gated: Fabric
     assert next(row.id for row in gated.ready().tasks) == task
     assert gated.claim(agent="bob").hop == "audit"
     assert task not in [row.id for row in gated.ready().tasks]
-    assert gated.list(agent="bob").total == 1
+    assert gated.list(agent="ada").total == 1
 
 
 def test_heartbeats_and_leases_of_hops_are_kept_apart(gated: Fabric, clock: FakeClock, store: Store) -> None:

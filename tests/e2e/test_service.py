@@ -403,6 +403,34 @@ class TestTheServiceItself:
             assert "Do it." in output(root, new)
             up.end()
 
+    def test_a_broken_chart_stops_no_service(self, tmp_path: Path) -> None:
+        root = directory(tmp_path, {"ada": scripted("report=done"), "bert": {}})
+        path = root / "org/org-chart.yaml"
+        good = path.read_text()
+        task_id = create(root, "ada", metadata={"draft": True})
+        with open_fabric(root, actor="bert") as fabric:
+            gone = fabric.claim(create(root, "bert"), agent="bert", ttl=0.001).task_id
+        with Up(root) as up:
+            up.wait("stale_heartbeat", gone)
+            path.write_text("agents: [")
+            assert "cannot be used (last_good)" in up.wait("trouble")["reason"]
+            path.write_text(good)
+            up.wait("chart")
+            with open_fabric(root, actor="pm") as fabric:
+                fabric.edit(task_id, metadata={"draft": None})
+            up.wait("session_end", task_id)
+            assert up.end() == 0
+
+    def test_a_chart_that_never_was_good_gives_nobody_work_and_stops_no_tick(self, tmp_path: Path) -> None:
+        root = directory(tmp_path, {})
+        (root / "org/org-chart.yaml").unlink()
+        task_id = create(root, "ada")
+        (root / "org/org-chart.yaml").write_text("agents: [")
+        with open_fabric(root, actor="pm") as fabric:
+            ticked = fabric.tick()
+        assert ticked.actions == ()
+        assert [(one.task_id, "org-chart.yaml" in one.reason) for one in ticked.left] == [(task_id, True)]
+
     @requirement("task.anti-pattern.ticks-are-no-tasks")
     def test_an_idle_service_writes_nothing(self, tmp_path: Path) -> None:
         root = directory(tmp_path, {"ada": scripted("report=done"), "bert": {}})

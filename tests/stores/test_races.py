@@ -15,7 +15,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.bootstrap import open_fabric
 from aof.core.errors import AlreadyClaimed, KeyConflict, NothingReady
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem.checkpoint import boot_id
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants

@@ -17,9 +17,9 @@ import msgspec
 from aof.app.fabric import Fabric
 from aof.core.events import Event, is_remark
 from aof.core.handoffs.handoff import Handoff
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.files import document
 from aof.stores.filesystem.foreign import PERSON

@@ -14,7 +14,8 @@ import msgspec
 from aof.core.errors import AofError
 from aof.core.events import Draft, Event
 from aof.core.ids import task_id
-from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.policy import Policy
+from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.evolve import evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks import commands as c

@@ -7,20 +7,27 @@ with the union, so that no decision rests on something that was not locked. Must
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
-from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.policy import Policy
+from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.pulse import present, stamped
-from aof.core.tasks.commands import OnTask, TakeIn
-from aof.core.tasks.decide import decide
-from aof.core.tasks.needs import needs
 from aof.core.tasks.task import Task
-from aof.ports.clock import Clock
+from aof.lazily import Lazily
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
+
+if TYPE_CHECKING:
+    from aof.core.tasks import commands, decide, needs
+    from aof.core.tasks.commands import OnTask, TakeIn
+    from aof.ports.clock import Clock
+else:  # who looks at a task that nobody has edited decides nothing
+    commands = Lazily("aof.core.tasks.commands")
+    decide = Lazily("aof.core.tasks.decide")
+    needs = Lazily("aof.core.tasks.needs")
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -49,7 +56,7 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
     now = clock.now()
     for task_id, heartbeat in records.heartbeats.items():
         records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
-    verdict = decide(records, command, now)
+    verdict = decide.decide(records, command, now)
     if isinstance(verdict, AofError):
         unit.flush()
         raise verdict
@@ -81,7 +88,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
             continue
         now = clock.now()
         verdict = _judged(unit, scope, policy, edit, now)
-        if isinstance(verdict, Decision) and isinstance(edit, TakeIn):
+        if isinstance(verdict, Decision) and isinstance(edit, commands.TakeIn):
             unit.take_in(edit, verdict.drafts, now)
             taken = True
         elif isinstance(verdict, AofError) and task_id == subject:
@@ -90,7 +97,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
 
 
 def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, now: int) -> Verdict:
-    return edit if isinstance(edit, AofError) else decide(_load(unit, scope, policy, edit), edit, now)
+    return edit if isinstance(edit, AofError) else decide.decide(_load(unit, scope, policy, edit), edit, now)
 
 
 def _in_the_way(task_id: str, problem: AofError) -> AofError:
@@ -114,7 +121,7 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
     while True:
-        wanted = needs(command, records)
+        wanted = needs.needs(command, records)
         if wanted == loaded or (wanted == only_own and command.task_id in records.tasks):
             return records
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from aof.app.arguments import checked
 from aof.app.gating import Gating
 from aof.app.reading import Reading
-from aof.app.results import (
-    Beaten,
-    Created,
-    Depends,
-    Edited,
-    Moved,
-    Reported,
-    Updated,
-)
-from aof.core import limits
 from aof.core.errors import (
     AgentInactive,
     AlreadyClaimed,
@@ -34,26 +20,40 @@ from aof.core.errors import (
     UnreadableTask,
 )
 from aof.core.ids import task_of_run
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
 from aof.lazily import Lazily
-from aof.ports.clock import Clock
-from aof.ports.store import Scope, Store
+from aof.ports.progress import Say, silent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance, notifying
+    from types import TracebackType
+    from typing import Any, Self
+
+    import msgspec
+
+    from aof.app import execute, maintenance, notifying, results
     from aof.app.execute import Done
     from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
+    from aof.app.results import Beaten, Created, Depends, Edited, Moved, Reported, Updated
+    from aof.core import limits
+    from aof.core.policy import Policy
     from aof.core.tasks import commands as c
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+    from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
+    from aof.ports.store import Store
     from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
+    msgspec = Lazily("msgspec")
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
     notifying = Lazily("aof.app.notifying")
+    results = Lazily("aof.app.results")
+    limits = Lazily("aof.core.limits")
     c = Lazily("aof.core.tasks.commands")
+    ports = Lazily("aof.ports.store")
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
@@ -161,7 +161,7 @@ class Fabric(Gating):
                 if error.details.get("task_id") != task_id:
                     raise
         path, warning = self.store.path_of(task), self._no_route(task)
-        return Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
     def claim(
         self,
@@ -195,7 +195,7 @@ class Fabric(Gating):
             raise problem
         if key is None:
             return self._claim_waiting(given, wait)
-        with self.store.unit(Scope(names=frozenset({f"claim:{key}"}))):
+        with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = self._running_under(key)
             if held is not None:
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
@@ -235,7 +235,7 @@ class Fabric(Gating):
         done = self._on(c.Beat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
         beat = done.decision.heartbeat
         assert beat is not None
-        return Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+        return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
 
     def release(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
@@ -270,7 +270,7 @@ class Fabric(Gating):
             facts=facts or {},
         )
         task = _there(done)
-        return Reported(task_id=task.id, progress=task.progress)
+        return results.Reported(task_id=task.id, progress=task.progress)
 
     def update(
         self,
@@ -287,7 +287,7 @@ class Fabric(Gating):
         done = self._on(c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason)
         task = _there(done)
         kinds = {event.type for event in done.events}
-        return Updated(
+        return results.Updated(
             task_id=task.id,
             status=task.status,
             updated_at=task.updated_at,
@@ -303,7 +303,7 @@ class Fabric(Gating):
             (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
         )
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
-        return Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+        return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
 
     def complete(
         self,
@@ -430,18 +430,18 @@ class Fabric(Gating):
             change = self.dep_add if command is c.Link else self.dep_remove
             change(task_id, target, actor=actor)
             task = self.get(task_id)
-            return Moved(task_id=task.id, status=task.status)
+            return results.Moved(task_id=task.id, status=task.status)
         to_task = kind in ("parent", "source_task")
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
 
-    def sync(self) -> Synced:
+    def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
-        return maintenance.sync(self.store, self._clock, self._policy)
+        return maintenance.sync(self.store, self._clock, self._policy, say=say)
 
-    def doctor(self, *, fix: bool = False) -> Diagnosis:
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
+        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
 
     def _claimed(self, done: Done) -> Held:
         from aof.app.held import Held
@@ -452,11 +452,11 @@ class Fabric(Gating):
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
         task = _there(self._on(kind, task_id, actor=actor, blocker_id=blocker))
-        return Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+        return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
 
     def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
         task = _there(self._on(kind, task_id, **given))
-        return Moved(task_id=task.id, status=task.status)
+        return results.Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
         full = self._reading.resolve(task_id)

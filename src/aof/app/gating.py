@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.app.results import Listed, Moved
+from aof.app.lists import Listed
+from aof.app.results import Moved
 from aof.app.scheduling import Scheduling
 from aof.core.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached, TaskNotFound, WorkflowNotFound
 from aof.core.ids import is_part, is_task_id
@@ -74,8 +75,7 @@ class Gating(Scheduling):
 
     def _beside(self, agent: str | None, /, **filters: Any) -> list[Task]:
         query = self._reading.query(**{**filters, "agent": None, "limit": None})
-        query = msgspec.structs.replace(query, open_hops=True, order="schedule", counted=False)
-        found = self.store.find(query).tasks
+        found = self.store.find(query.but(open_hops=True, order="schedule", counted=False)).tasks
         may_take = self._may_take(agent) if found and agent is not None else lambda _task: True
         return [task for task in found if may_take(task)]
 

@@ -10,10 +10,13 @@ from aof.core.errors import Call, InvalidInput, TaskNotFound
 from aof.core.events import is_remark
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
+from aof.ports.progress import Say, silent
 from aof.ports.store import Store
 
+_OFTEN = 1_000  # events
 
-def tasks_at(store: Store, seq: int) -> dict[str, Task]:
+
+def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:
     """All tasks after the event with this number."""
     last = store.head()
     if not 0 <= seq <= last:
@@ -22,6 +25,8 @@ def tasks_at(store: Store, seq: int) -> dict[str, Task]:
     for event in store.events():
         if event.seq > seq:
             break
+        if event.seq % _OFTEN == 0:
+            say(f"{event.seq:,} of {seq:,} events")
         if event.task_id and not is_remark(event):
             tasks[event.task_id] = evolve(tasks.get(event.task_id), event)
     return tasks

@@ -16,9 +16,10 @@ from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
 from aof.core.ids import run_id as run_name
 from aof.core.scheduling.plan import STARTED
 from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import Cause
+from aof.core.tasks.kinds import Cause
+from aof.ports.lists import Query
 from aof.ports.runner import Ended, Work
-from aof.ports.store import Query, Scope
+from aof.ports.store import Scope
 
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric

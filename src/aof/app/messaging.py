@@ -6,20 +6,29 @@ What only a message needs is loaded when one arrives.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from aof.app.questions import Questions
-from aof.app.results import Applied, Sent
 from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
-from aof.core.events import Draft, Event
 from aof.core.ids import task_of_run
-from aof.core.tasks.task import Task
-from aof.ports.store import Scope
+from aof.lazily import Lazily
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app import results
     from aof.app.execute import Done
+    from aof.app.results import Applied, Sent
+    from aof.core import events
+    from aof.core.events import Event
     from aof.core.handoffs.handoff import Handoff
     from aof.core.tasks.commands import OnTask
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+else:  # questions need none of these
+    results = Lazily("aof.app.results")
+    events = Lazily("aof.core.events")
+    ports = Lazily("aof.ports.store")
 
 
 class Messaging(Questions):
@@ -88,7 +97,7 @@ class Messaging(Questions):
         kind = "protocol.message.rejected"
         said = (event for event in self.store.events(task_id=task.id) if event.type == kind and event.run_id == run)
         if not any(event.payload == payload for event in said):
-            draft = Draft(type=kind, task_id=task.id, run_id=run, payload=payload)
+            draft = events.Draft(type=kind, task_id=task.id, run_id=run, payload=payload)
             record(self.store, self._clock, draft, self._actor)
 
     def handoffs(
@@ -110,7 +119,7 @@ class Messaging(Questions):
 
         task_id = task_of_handoff(handoff_id)
         if task_id is not None:
-            with self.store.unit(Scope(read=frozenset({task_id}))) as unit:
+            with self.store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
                 found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
             if found:
                 return found[0]
@@ -140,7 +149,7 @@ def _applied(task_id: str, moves: list[Event], events: tuple[Event, ...]) -> App
             outcome = event.payload["outcome"]
         elif event.task_id == task_id and event.type == "task.attempt.failed":
             outcome = event.payload["error"]["code"]
-    return Applied(
+    return results.Applied(
         task_id=task_id, from_status=moves[0].payload["from"], to_status=moves[-1].payload["to"], outcome=outcome
     )
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from aof.app.lists import Listed
 from aof.app.questions import Questions
-from aof.app.results import Listed, Row, Warned
 from aof.core.errors import UnusableOrgChart
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
 from aof.lazily import Lazily
+from aof.ports.lists import Row
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app.results import Warned
     from aof.core.org import routing, work
     from aof.core.org.chart import OrgChart
     from aof.core.org.routing import Route
+    from aof.core.policy import Policy
     from aof.core.tasks import commands as c
+    from aof.core.tasks.task import Task
     from aof.ports.org import OrgReport, OrgSource
 else:  # without a chart none of these is needed
     routing = Lazily("aof.core.org.routing")
@@ -94,7 +96,7 @@ class Organising(Questions):
         if chart is None or agent not in chart.by_id:
             return super().ready(**filters)
         query, may_take = self._reading.query(**filters), self._may_take(filters["agent"])
-        found = self.store.find(self._reading.runnable(msgspec.structs.replace(query, limit=None))).tasks
+        found = self.store.find(self._reading.runnable(query.but(limit=None))).tasks
         kept = [task for task in found if may_take(task)]
         return Listed(total=len(kept), tasks=self._reading.rows(kept[: query.limit]))
 
@@ -115,6 +117,8 @@ class Organising(Questions):
         if at is None and shown["status"] in _NOT_TAKEN_YET and self._noting() is not None:
             warning = self._no_route(self.get(shown["id"]))
             if warning is not None:
+                import msgspec
+
                 shown["warning"] = msgspec.to_builtins(warning)
         return shown
 
@@ -141,7 +145,7 @@ class Organising(Questions):
         if chart is None:
             return self._policy
         if self._with_chart is None or self._with_chart[0] is not chart:
-            self._with_chart = (chart, msgspec.structs.replace(self._policy, org=chart))
+            self._with_chart = (chart, self._policy.but(org=chart))
         return self._with_chart[1]
 
     def _may_take(self, agent: str) -> Callable[[Task], bool]:
@@ -164,7 +168,7 @@ class Organising(Questions):
         may_take = self._may_take(agent)
         while True:
             query = self._reading.query(agent=agent, limit=_CANDIDATES + 2 * len(offered))
-            found = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
+            found = self.store.find(self._reading.runnable(query).but(counted=False)).tasks
             fresh = [task for task in found if task.id not in offered]
             if not fresh:
                 return
@@ -208,6 +212,8 @@ def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
 
 
 def _warned(reason: str) -> Warned:
+    from aof.app.results import Warned
+
     return Warned(
         code="no_route",
         message=f"nobody in the org chart can take this task: {reason.removeprefix('no_route: ')}",

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
-import msgspec
-
-from aof.app.results import Listed, Row, Summary
+from aof.app.lists import Listed, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.ids import is_part, is_task_id
-from aof.core.records import Policy
-from aof.core.runs.run import Heartbeat
 from aof.core.tasks.lifecycle import STATUSES
-from aof.core.tasks.task import Task
-from aof.core.times import iso
-from aof.ports.clock import Clock
-from aof.ports.store import Query, Scope, Store, Unit
+from aof.ports.lists import Query, Row, Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.policy import Policy
+    from aof.core.runs.run import Heartbeat
+    from aof.core.tasks.task import Task
+    from aof.ports.clock import Clock
+    from aof.ports.store import Store, Unit
 
 
 class Reading:
@@ -64,21 +66,21 @@ class Reading:
 
     def listed(self, query: Query) -> Listed:
         """Tasks in the order of their IDs."""
-        page = self._store.find(query)
-        return Listed(total=page.total, tasks=self.rows(page.tasks))
+        page = self._page(query)
+        return Listed(total=page.total, tasks=page.rows)
 
     def ready(self, query: Query) -> Listed:
         """What could be claimed right now, most urgent first."""
-        page = self._store.find(self.runnable(query))
-        return Listed(total=page.total, tasks=self.rows(page.tasks))
+        return self.listed(self.runnable(query))
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing."""
+        from aof.core.times import iso
+
         slots = self._policy.resource_slots
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
-        return msgspec.structs.replace(
-            query,
+        return query.but(
             runnable_at=iso(self._clock.now()),
             busy_resources=busy,
             order="schedule",
@@ -87,13 +89,19 @@ class Reading:
 
     def blocked(self, query: Query) -> Listed:
         """What is blocked, and why."""
-        page = self._store.find(msgspec.structs.replace(query, status=("blocked",)))
-        return Listed(total=page.total, tasks=self.rows(page.tasks))
+        return self.listed(query.but(status=("blocked",)))
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
-        page = self._store.find(msgspec.structs.replace(query, limit=0) if compact else query)
-        return Summary(total=page.total, by_status=page.by_status, tasks=self.rows(page.tasks))
+        page = self._page(query.but(limit=0) if compact else query)
+        return Summary(total=page.total, by_status=page.by_status, tasks=page.rows)
+
+    def _page(self, query: Query) -> Rows:
+        """Rows as the store has them; records are read only where there is something to note of them."""
+        if self.noting() is None:
+            return self._store.rows(query)
+        page = self._store.find(query)
+        return Rows(page.by_status, self.rows(page.tasks))
 
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
@@ -104,9 +112,12 @@ class Reading:
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
+        import msgspec
+
         from aof.app.execute import look
         from aof.core.runs.pulse import present
         from aof.core.tasks.normalized import normalized_status
+        from aof.ports.store import Scope
 
         task = look(self._store, self._clock, self._policy, self.resolve(task_id))
         if task is None:

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import msgspec
 
 from aof.core.errors import Call
-from aof.core.tasks.task import Task
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,51 +88,6 @@ class Reported(Result, frozen=True, kw_only=True):
 
     task_id: str
     progress: dict[str, Any]
-
-
-class Row(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of a list."""
-
-    id: str
-    title: str
-    status: str
-    priority: str
-    agent: str | None = None
-    reason: str | None = None
-    state: str | None = None
-
-    @classmethod
-    def of(cls, task: Task, reason: str | None, state: str | None = None) -> Row:
-        """A task as a line, with who holds it or is meant to do it."""
-        return cls(
-            id=task.id,
-            title=task.title,
-            status=task.status,
-            priority=task.priority,
-            agent=task.lease.agent if task.lease else _at_hops(task) if task.gated else task.routing.agent,
-            reason=reason,
-            state=state,
-        )
-
-
-def _at_hops(task: Task) -> str | None:
-    """Who holds hops of a gated task."""
-    return ", ".join(hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop) or None
-
-
-class Listed(Result, frozen=True, kw_only=True):
-    """A page of tasks, and how many match in all."""
-
-    total: int
-    tasks: tuple[Row, ...]
-
-
-class Summary(Result, frozen=True, kw_only=True):
-    """The tasks that match, counted by status."""
-
-    total: int
-    by_status: dict[str, int]
-    tasks: tuple[Row, ...]
 
 
 class Recovered(Result, frozen=True, kw_only=True):

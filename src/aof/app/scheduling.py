@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from aof.app.messaging import Messaging
 from aof.app.organising import Organising
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.held import Held
     from aof.app.results import Recovered

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from aof.app.results import Recovered, Result
-from aof.core.errors import AofError
+from aof.core.errors import AofError, UnusableOrgChart
 from aof.core.scheduling.charted import crew_of
+from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.ports.store import Query
+from aof.ports.lists import Query
 
 if TYPE_CHECKING:
     from aof.app.execute import Done
     from aof.app.scheduling import Scheduling
-    from aof.core.records import Policy
+    from aof.core.policy import Policy
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
@@ -106,7 +107,7 @@ class Tick:
         """Only what vanished workers left behind."""
         found: list[Recovered] = []
         snapshot = self._running()
-        for action in plan(snapshot, crew_of(self._fabric.org), self._policy, self._clock.now()).actions:
+        for action in self.planned(snapshot).actions:
             if action.action == "stale_heartbeat":
                 task = next(task for task in snapshot.running if task.id == action.task_id)
                 found += _moves(task.id, self._expired(task))
@@ -114,7 +115,15 @@ class Tick:
 
     def planned(self, snapshot: Snapshot) -> Plan:
         """What should be done with what was seen."""
-        return plan(snapshot, crew_of(self._fabric.org), self._policy, self._clock.now())
+        return plan(snapshot, self.crew(), self._policy, self._clock.now())
+
+    def crew(self) -> Crew:
+        """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
+        try:
+            return crew_of(self._fabric.org)
+        except UnusableOrgChart as error:
+            nobody = Nobody(error.message)
+            return Crew(route=lambda _task, _load: nobody)
 
     def _running(self) -> Snapshot:
         running = self._find(Query(status=("in-progress",)))
@@ -149,7 +158,7 @@ class Tick:
         )
 
     def _find(self, query: Query) -> tuple[Task, ...]:
-        return self._store.find(msgspec.structs.replace(query, counted=False, order="schedule")).tasks
+        return self._store.find(query.but(counted=False, order="schedule")).tasks
 
     def _carried_out(self, action: Action, task: Task) -> str | None:
         """Do it; why it was not done, if so. The machine's own trouble ends the tick."""

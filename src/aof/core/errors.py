@@ -20,16 +20,30 @@ surface spells it in its own way. Must not know any surface.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
-import msgspec
 
+class Call(dict[str, "Any"]):
+    """The call that would have worked: an operation and its arguments. An object in JSON for any encoder."""
 
-class Call(msgspec.Struct, frozen=True):
-    """The call that would have worked: an operation and its arguments."""
+    __slots__ = ()
 
-    operation: str
-    arguments: dict[str, Any] = {}
+    def __init__(self, operation: str, arguments: dict[str, Any]) -> None:
+        super().__init__(operation=operation, arguments=arguments)
+
+    @property
+    def operation(self) -> str:
+        """What to call."""
+        name: str = self["operation"]
+        return name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """With what."""
+        given: dict[str, Any] = self["arguments"]
+        return given
 
 
 class AofError(Exception):

@@ -12,27 +12,12 @@ import msgspec
 from aof.core.errors import AofError
 from aof.core.events import Draft
 from aof.core.ids import is_task_id
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat, Result
-from aof.core.scheduling.policy import Scheduling
 from aof.core.tasks.task import Task
 
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
-    from aof.core.org.chart import OrgChart
-
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decisions depend on."""
-
-    lease_ttl_ms: int = 300_000
-    max_attempts: int = 3
-    retry_base_ms: int = 60_000
-    retry_factor: int = 3
-    retry_cap_ms: int = 900_000
-    resource_slots: dict[str, int] = {}
-    scheduling: Scheduling = Scheduling()
-    maintainers: tuple[str, ...] = ()
-    org: OrgChart | None = None
 
 
 class Records(msgspec.Struct, kw_only=True):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
+from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.errors import AofError
@@ -46,37 +47,38 @@ class ScopeTooNarrow(Exception):
         self.scope = scope
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
-
-    `open_hops` keeps gated tasks that run and have another hop to take. Without `counted` only the page itself is
-    looked for, which costs less, and its counts are of that page.
-    """
-
-    status: tuple[str, ...] = ()
-    agent: str | None = None
-    unrouted_too: bool = False
-    tag: str | None = None
-    search: str | None = None
-    parent_id: str | None = None
-    runnable_at: str | None = None
-    waiting_in: str = "ready"
-    busy_resources: tuple[str, ...] = ()
-    open_hops: bool = False
-    archived: bool = False
-    hidden: bool = True
-    order: str = "id"
-    limit: int | None = None
-    offset: int = 0
-    counted: bool = True
-
-
 class Page(msgspec.Struct, frozen=True):
     """The tasks that were asked for (without bodies), how many match in all, and how many in each status."""
 
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling looks at in an unfinished task. `unmet` are the dependencies that are not done."""
+
+    id: str
+    status: str
+    priority: str
+    created_at: str
+    last_transition_at: str
+    parent_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    routing: Routing = Routing()
+    lease: Lease | None = None
+    blocked: Blocked | None = None
+    cancel: Cancel | None = None
+    retry: Retry = Retry()
+    resource: str | None = None
+    workflow: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    unmet: tuple[str, ...] = ()
+
+    @property
+    def gated(self) -> bool:
+        """Whether the task has begun a workflow."""
+        return "template" in self.workflow
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -182,6 +184,14 @@ class Store(Protocol):
         """Answer from the read model, which is caught up with the log first."""
         ...
 
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
+        ...
+
+    def rows(self, query: Query) -> Rows:
+        """What `find` finds for who shows a list: each task as a row, with what is odd about its file."""
+        ...
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         ...
@@ -212,6 +222,10 @@ class Store(Protocol):
 
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
+        ...
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
         ...
 
     def nameless(self) -> tuple[str, ...]:

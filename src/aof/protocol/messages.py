@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.core.runs.run import Outcome
-from aof.core.tasks.lifecycle import Status
+from aof.core.tasks.kinds import Status
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

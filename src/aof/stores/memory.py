@@ -19,9 +19,10 @@ from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope
+from aof.ports.lists import Query, Row, Rows
+from aof.ports.store import Active, Checkup, Page, Scope
 from aof.stores.memory_unit import Kept, MemoryUnit, copied
-from aof.stores.selection import select
+from aof.stores.selection import active, select
 
 _LOOK_AGAIN = 0.02
 
@@ -65,6 +66,17 @@ class MemoryStore:
         shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
         return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
 
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        page = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
+        return Rows(page.by_status, tuple(shown))
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at."""
+        with self._kept.lock:
+            return tuple(copied(one) for one in active(status, self._kept.tasks())[:limit])
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         return tuple(matches(part, self._kept.where(lambda _task: True)))
@@ -102,6 +114,10 @@ class MemoryStore:
     def unsettled(self) -> Iterator[str]:
         """There are no files."""
         yield from ()
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """Nothing needs to be read beforehand."""
+        yield from task_ids
 
     def nameless(self) -> tuple[str, ...]:
         """There are no files."""

@@ -15,7 +15,9 @@ from aof.stores.filesystem.org_file import OrgFile
 from tests.core.org.test_reference import REFERENCE
 
 NAMES = st.sampled_from(["ada", "bob", "eng", "dev", "human", "", "a b"])
-ODD = st.none() | st.booleans() | st.integers(-1, 5) | st.floats(allow_nan=False) | NAMES | st.just([]) | st.just({})
+ODD: st.SearchStrategy[object] = (
+    st.none() | st.booleans() | st.integers(-1, 5) | st.floats(allow_nan=False) | NAMES | st.just([]) | st.just({})
+)
 LISTS = st.lists(NAMES, max_size=2)
 AGENTS = st.fixed_dictionaries(
     {"id": NAMES},

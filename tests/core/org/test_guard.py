@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.core.org.capacity import full
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from aof.core.tasks.needs import needs
 from tests.core.org.test_chart import chart_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.core.org.rights import RIGHTS, kind_of
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from tests.core.org.test_chart import chart_of
 from tests.support.world import World

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.core.ids import split_task_id, task_id
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.scheduling.plan import plan

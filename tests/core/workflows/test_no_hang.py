@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from aof.core.workflows.timers import due
 from tests.support.workflows import Gated, templates

@@ -7,7 +7,8 @@ import pytest
 from aof.core.errors import HopRoleMismatch
 from aof.core.events import Draft
 from aof.core.org.chart import Agent, OrgChart
-from aof.core.records import Decision, Policy
+from aof.core.policy import Policy
+from aof.core.records import Decision
 from aof.core.tasks import commands as c
 from aof.core.workflows.timers import deadlines, due
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template

@@ -14,7 +14,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.store import Problem
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
@@ -236,8 +236,8 @@ def _set(sql: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM tasks WHERE id LIKE '%-001'",
-        "UPDATE tasks SET record = (SELECT record FROM tasks WHERE id LIKE '%-002') WHERE id LIKE '%-001'",
+        "DELETE FROM tasks WHERE place % 1024 = 1",
+        "UPDATE tasks SET record = (SELECT record FROM tasks WHERE place % 1024 = 2) WHERE place % 1024 = 1",
         "INSERT INTO edges VALUES ('TASK-2026-03-02-001', 'TASK-2026-03-02-002')",
         "UPDATE tasks SET record = 'x'",
     ],

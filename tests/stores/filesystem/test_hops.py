@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.workflows.state import workflow_of
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore

@@ -215,7 +215,7 @@ def as_steps(root: Path) -> Iterator[Step]:
 # --- without flushes
 
 
-@pytest.mark.parametrize("name", ["one task", "runs", "a checkpoint", "days"])
+@pytest.mark.parametrize("name", ["one task", "runs", "handoffs", "a checkpoint", "days"])
 def test_without_flushes_a_power_cut_may_lose_work_but_what_is_left_fits_together(shm_path: Path, name: str) -> None:
     disk, made = record(shm_path / "data", HISTORIES[name], swaps=False, durable=False)
     left = States(shm_path)

@@ -30,7 +30,7 @@ _GROUPS = (
     ("serve", ("tick", "up")),
     ("team", ("org",)),
     ("messages", ("send", "session-end", "handoff")),
-    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
+    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "bench", "completion", "help")),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_bench
 from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
@@ -23,6 +24,7 @@ _FILTERS = (
     Option("--search", "only with this text in title or ID", metavar="T"),
     Option("--limit", "at most so many", metavar="N", type="int"),
 )
+_READY_LIMIT = Option("--limit", "at most so many; 50 unless said", metavar="N", type="int")
 _BLOCKERS = Option("--blocker", "what is in the way; may be repeated", metavar="T", kind=MANY, target="blockers")
 
 _KIND = Argument(
@@ -91,7 +93,7 @@ VERBS: tuple[Verb, ...] = (
         "what can be claimed now, most urgent first",
         "reading:ready",
         aliases=("next",),
-        options=(*_FILTERS[1:], Option("--explain", "say also why each other task cannot be claimed")),
+        options=(*_FILTERS[1:-1], _READY_LIMIT, Option("--explain", "say also why each other task cannot be claimed")),
         example="aof ready --agent swe-backend --limit 5",
     ),
     Verb("blocked", "what is blocked, and why", "reading:blocked", options=_FILTERS[1:], example="aof blocked"),
@@ -389,4 +391,5 @@ VERBS: tuple[Verb, ...] = (
     ),
     *WORKFLOWS,
     *service.VERBS,
+    *vocabulary_bench.VERBS,
 )

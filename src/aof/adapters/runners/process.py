@@ -132,7 +132,7 @@ class ProcessRunner:
             with open(f"{self._root}/runs/{task_id}/attempts/{attempt}/process.json", "rb") as file:  # noqa: PTH123
                 note: dict[str, Any] = msgspec.json.decode(file.read())
             boot = self._clock.boot()
-            known = boot is not None and note["bootId"] == boot.id
+            known = boot is not None and (note["bootId"], note["pidSpace"]) == (boot.id, processes.space())
             return known and processes.born(int(note["hostPid"])) != note["hostBorn"]
         except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
             return False
@@ -162,6 +162,7 @@ class ProcessRunner:
             "pid": pid,
             "hostPid": os.getpid(),
             "hostBorn": processes.born(os.getpid()),
+            "pidSpace": processes.space(),
             "bootId": boot.id if boot is not None else None,
         }
         with suppress(OSError), open(f"{folder}/process.json", "wb") as file:  # noqa: PTH123

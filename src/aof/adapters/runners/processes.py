@@ -20,6 +20,14 @@ def born(pid: int) -> str | None:
     return None if fields[:1] == [b"Z"] else fields[_STARTED].decode("ascii")
 
 
+def space() -> str:
+    """Which numbering of processes this is: a container has one of its own, in which our numbers mean nothing."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - a path of the system
+    except OSError:
+        return ""
+
+
 def of_run(run_id: str) -> Iterator[int]:
     """The processes that were started for a run, by what stands in their environment."""
     mark = f"AOF_RUN_ID={run_id}".encode()

@@ -17,7 +17,7 @@ from aof.core.runs.lease import stale
 from aof.core.tasks import graph
 from aof.core.tasks.commands import Report, Update
 from aof.core.tasks.decide import decide
-from aof.core.tasks.lifecycle import Status
+from aof.core.tasks.kinds import Status
 from aof.core.tasks.needs import needs
 from aof.core.tasks.task import Task
 

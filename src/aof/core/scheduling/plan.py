@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from aof.core.ids import split_task_id
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.lease import lease_end
 from aof.core.runs.pulse import present, running_for
 from aof.core.runs.run import Heartbeat

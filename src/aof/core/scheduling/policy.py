@@ -1,13 +1,19 @@
-"""The settings that a plan depends on. Must not know where they are written."""
+"""The settings that a plan depends on. Must not know where they are written. Plain, like the policy that holds them."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
-class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
+class Scheduling:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status."""
 
-    max_concurrent: int | None = None
-    promote: bool = True
-    patience_ms: dict[str, int] = {}
+    def __init__(
+        self, *, max_concurrent: int | None = None, promote: bool = True, patience_ms: Mapping[str, int] = _NONE
+    ) -> None:
+        self.max_concurrent = max_concurrent
+        self.promote = promote
+        self.patience_ms = patience_ms

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.core.tasks.lifecycle import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.tasks.kinds import BlockedKind, Cause, Priority, Status, Visibility
 
 if TYPE_CHECKING:
     from aof.core.records import Needs, Records, Verdict

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
@@ -16,70 +15,12 @@ import msgspec
 from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
-_BUFFER = 65_536
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
-
-
-def digest(data: bytes) -> str:
-    """What events and heads know a file by."""
-    return sha256(data).hexdigest()
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A file as it was read: enough to notice that somebody has written it since."""
-
-    inode: int
-    modified: int
-    size: int
-
-
-def seen(path: str) -> Seen | None:
-    """The file as it is now; None where there is none."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def read(path: str) -> bytes | None:
-    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
-    try:
-        fd = os.open(path, _READ)
-    except FileNotFoundError:
-        return None
-    try:
-        return _rest(fd)
-    finally:
-        os.close(fd)
-
-
-def read_seen(path: str) -> tuple[bytes, Seen] | None:
-    """The same, and the file as it was before the first byte was read."""
-    try:
-        fd = os.open(path, _READ)
-    except FileNotFoundError:
-        return None
-    try:
-        found = os.fstat(fd)
-        return _rest(fd), Seen(found.st_ino, found.st_mtime_ns, found.st_size)
-    finally:
-        os.close(fd)
-
-
-def _rest(fd: int) -> bytes:
-    data = os.read(fd, _BUFFER)
-    if len(data) < _BUFFER:
-        return data
-    parts = [data]
-    while chunk := os.read(fd, 1 << 20):
-        parts.append(chunk)
-    return b"".join(parts)
 
 
 def document(record: Run | Result | Heartbeat) -> bytes:

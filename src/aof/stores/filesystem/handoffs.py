@@ -17,7 +17,7 @@ from aof.core.handoffs.evolve import evolve_handoff
 from aof.core.handoffs.handoff import Handoff, age, is_handoff_id
 from aof.core.tasks.task import Task
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import digest, read
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded
@@ -67,12 +67,18 @@ class Handoffs:
 
     def all(self) -> tuple[Handoff, ...]:
         """Every handoff that has a record, oldest first."""
-        try:
-            names = [name.removesuffix(".json") for name in os.listdir(self._paths.handoffs) if name.endswith(".json")]
-        except FileNotFoundError:
-            return ()
-        found = (self._read(name) for name in names)
+        found = (self._read(name) for name in self._names())
         return tuple(sorted(filter(None, found), key=age))
+
+    def unproven(self, last: int) -> list[str]:
+        """The records that cannot be read, or were written after the log's last event."""
+        found = ((name, self._read(name)) for name in self._names())
+        return [self._paths.handoff(name) for name, handoff in found if handoff is None or handoff.rev > last]
+
+    def _names(self) -> list[str]:
+        with suppress(FileNotFoundError):
+            return [name[: -len(".json")] for name in os.listdir(self._paths.handoffs) if name.endswith(".json")]
+        return []
 
     def _read(self, name: str) -> Handoff | None:
         if not is_handoff_id(name):

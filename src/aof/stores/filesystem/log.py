@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors import CommitUnknown, LockTimeout, LogPoisoned
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
 from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import log_days
 

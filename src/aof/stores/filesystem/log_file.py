@@ -12,6 +12,7 @@ from aof.core.errors import DiskFull, LogDamaged
 from aof.stores.filesystem import chain
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import failed
+from aof.stores.filesystem.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.log_tail import last_event, tail
 from aof.stores.filesystem.paths import Paths
@@ -28,7 +29,7 @@ class LogFile:
         self.day = ""
         self.end = 0
         self.seq = 0
-        self.digest = chain.GENESIS
+        self.digest = GENESIS
         self._paths = paths
         self._retired: list[int] = []
         self._inode = 0
@@ -47,16 +48,16 @@ class LogFile:
             except FileNotFoundError:
                 found = None
             if found is not None and found.st_ino == self._inode:
-                known = min(self.end, chain.TAIL_BYTES)
+                known = min(self.end, TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
-                if not known or data.startswith(chain.tail_of(self.digest)):
+                if not known or data.startswith(tail_of(self.digest)):
                     self._take(data[known:])
                     return False
         return self.rescan(state)
 
     def rescan(self, state: State) -> bool:
         """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
-        self.seq, self.digest = 0, chain.GENESIS
+        self.seq, self.digest = 0, GENESIS
         days = log_days(self._paths)
         if state.day and state.day not in days:
             hint = "restore events/ from a backup or from version control, or run 'aof doctor'"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from aof.core.tasks.lifecycle import STATUSES
-from aof.core.tasks.task import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.tasks.task import Task
 
 STATUS_LETTERS = dict(zip((*STATUSES, "archive"), "brivxdcya", strict=True))
 FOLDERS_BY_LETTER = {letter: name for name, letter in STATUS_LETTERS.items()}

@@ -16,8 +16,9 @@ from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import TaskFiles, digest, document, read
+from aof.stores.filesystem.files import TaskFiles, document
 from aof.stores.filesystem.heads import Heads
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import Paths, folder_of
 from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded
@@ -79,10 +80,9 @@ class Redo:
         return more or not {str(run.attempt) for run in runs[:-1]}.issuperset(kept)
 
     def unknown_handoffs(self, last: int) -> None:
-        """Put records aside that were written after the log's last event; the log's own versions are redone."""
-        for handoff in self._handed().all():
-            if handoff.rev > last:
-                self.set_aside(self._paths.handoff(handoff.id), f"{handoff.id}.json")
+        """Put records aside that the log may know nothing of; its own versions are redone."""
+        for path in self._handed().unproven(last):
+            self.set_aside(path, os.path.basename(path))
 
     def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None) -> None:
         task = _task(folded)

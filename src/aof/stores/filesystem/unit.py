@@ -17,7 +17,6 @@ from aof.core.errors import AofError, CommitUnknown
 from aof.core.events import Draft, Event, is_remark
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
-from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.core.times import day, iso
@@ -26,14 +25,16 @@ from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.filesystem import chain, markdown
 from aof.stores.filesystem.failures import failed
-from aof.stores.filesystem.files import Seen, digest, document, seen
-from aof.stores.filesystem.foreign import Examined
+from aof.stores.filesystem.files import document
 from aof.stores.filesystem.locks import Held, stripe
+from aof.stores.filesystem.looking import Seen, digest, seen
 from aof.stores.filesystem.paths import folder_of
 
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
+    from aof.core.tasks.commands import TakeIn
     from aof.stores.filesystem import hop_runs
+    from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handed
     from aof.stores.filesystem.hop_runs import HopChanges
     from aof.stores.filesystem.store import FilesystemStore

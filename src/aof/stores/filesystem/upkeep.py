@@ -13,8 +13,8 @@ from aof.core.errors import InvalidInput
 from aof.core.tasks.intake import BIRTHPLACES
 from aof.ports.store import Scope
 from aof.stores.filesystem import new_file
-from aof.stores.filesystem.files import digest, read, seen
 from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.looking import digest, read, seen
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.scan import scan
 

@@ -97,7 +97,8 @@ def recover(context: Context, _values: dict[str, Any]) -> Answer:
 
 def sync(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof sync`."""
-    report = context.fabric.sync()
+    with context.progress("sync") as progress:
+        report = context.fabric.sync(say=progress)
     data = msgspec.to_builtins(report)
 
     def text(screen: Screen) -> None:
@@ -112,7 +113,9 @@ def sync(context: Context, _values: dict[str, Any]) -> Answer:
 
 def doctor(context: Context, values: dict[str, Any]) -> Answer:
     """`aof doctor`."""
-    report = context.bootstrap("diagnose")(context.options.get("data_dir"), fix=values.get("fix", False))
+    with context.progress("doctor") as progress:
+        where, fix = context.options.get("data_dir"), values.get("fix", False)
+        report = context.bootstrap("diagnose")(where, fix=fix, say=progress)
 
     def text(screen: Screen) -> None:
         for problem in report.problems:
@@ -129,7 +132,8 @@ def _counted(number: int) -> str:
 
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof reindex`."""
-    context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
+    with context.progress("reindex"):
+        context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
@@ -145,14 +149,17 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
-    count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"])
+    with context.progress("export") as progress:
+        count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
 
 def import_data(context: Context, values: dict[str, Any]) -> Answer:
     """`aof import`."""
-    root, count = context.bootstrap("import_data_dir")(context.options.get("data_dir"), values["file"])
+    with context.progress("import") as progress:
+        where = context.options.get("data_dir")
+        root, count = context.bootstrap("import_data_dir")(where, values["file"], progress)
     return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
 
 

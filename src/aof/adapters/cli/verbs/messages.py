@@ -9,6 +9,7 @@ import msgspec
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
+from aof.core.errors import Call
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -35,7 +36,7 @@ def send(context: Context, values: dict[str, Any]) -> Answer:
 def _row(sent: Sent) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(sent)
     row.pop("call", None)
-    if isinstance(sent.call, msgspec.Struct):
+    if isinstance(sent.call, Call):
         from aof.adapters.cli.spelling import spell
 
         spelled = spell(sent.call)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-
 from aof.adapters.cli.answer import Answer, Context
-from aof.core.times import millis
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.adapters.cli.screen import Screen
-    from aof.app.results import Listed
+    from aof.app.lists import Listed
+
+_READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
 
 
 def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
@@ -23,6 +23,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     """`aof ready`."""
     given = dict(values)
     explain = given.pop("explain", False)
+    given.setdefault("limit", _READY_LIMIT)
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
     if not explain:
@@ -38,7 +39,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
                 ("ID", "STATUS", "WHY NOT"), [(row.id, row.status, row.reason or "") for row in held], colour_by=(1,)
             )
 
-    return Answer(msgspec.to_builtins(listed) | {"notReady": held}, text)
+    return Answer({**listed, "notReady": held}, text)
 
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
@@ -92,6 +93,7 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         from aof.adapters.cli.screen import ago
+        from aof.core.times import millis
 
         screen.line(f"{screen.paint(task['id'], 'bold')}  {task['title']}")
         state = task.get("normalizedStatus", task["status"])

@@ -13,7 +13,7 @@ from aof.core.times import millis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aof.app.results import Row
+    from aof.ports.lists import Row
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done")
 _ENTER, _LEAVE, _HOME = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H\x1b[2J"
@@ -44,7 +44,8 @@ def replay(context: Context, values: dict[str, Any]) -> Answer:
     """`aof replay --at SEQ`."""
     if "at" not in values:
         raise UsageError("'aof replay' needs --at SEQ", "for example: aof replay --at 12")
-    past = context.fabric.replay(values["at"])
+    with context.progress("replay") as progress:
+        past = context.fabric.replay(values["at"], say=progress)
 
     def text(screen: Screen) -> None:
         rows = [(task["id"], task["status"], task["priority"], task["title"]) for task in past["tasks"]]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.handoffs import record
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.fold import Folded
 

@@ -13,8 +13,8 @@ from aof.core.tasks.task import Task
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem import chain, checkpoint, markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import Seen, read, seen
 from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.unit import Loaded
 from aof.stores.fold import Folded

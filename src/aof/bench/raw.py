@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.rounds import Operation, Subject
+from aof.bench.rounds import Operation, Subject
 
 _LINE = b"x" * 899 + b"\n"  # about what one AOF commit of the smallest kind appends
 

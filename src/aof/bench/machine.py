@@ -9,8 +9,9 @@ import platform
 import sqlite3
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from aof import __version__
 
 _NO_DISK = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _GET_FLAGS, _SET_FLAGS, _TOP_OF_TREES = 0x80086601, 0x40086602, 0x00020000  # from linux/fs.h; the flag is chattr's T
@@ -67,7 +68,7 @@ def describe(folder: Path) -> dict[str, str]:
         "file system": f"{kind} on {device}" + ("" if has_journal(device) else ", without a journal"),
         "machine": f"{platform.system()} {platform.release()}, {os.cpu_count()} x {_processor()}, load {load}",
         "python": f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}",
-        "compared with": ", ".join(f"{name} {_version(name)}" for name in ("huey", "persist-queue", "PyYAML")),
+        "aof": __version__,
     }
 
 
@@ -77,10 +78,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.machine()
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(not installed)"

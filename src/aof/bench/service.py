@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.app.tick import Tick
+from aof.bench import fabric as lifecycle
+from aof.bench.rounds import Figure
 from aof.bootstrap import open_fabric
-from bench import fabric as lifecycle
-from bench.rounds import Figure
 
 LARGE, SMALL, QUICK = (9_400, 500, 100), (94, 5, 1), (94, 50, 10)
 _TICKS = 25
@@ -36,6 +36,7 @@ class Measured(NamedTuple):
     tasks: int
     small: Figure
     large: Figure
+    grown: Figure
     acting: Figure
     started: Figure
     idle: float
@@ -58,13 +59,14 @@ def measure(folder: Path, *, quick: bool, say: Callable[[str], object]) -> Measu
         idle = _idle(up, watched)
     lows, highs, acts = zip(*pairs, strict=True)
     return Measured(
-        sum(size),
-        Figure.of(list(lows)),
-        Figure.of(list(highs)),
-        Figure.of(list(acts)),
-        Figure.of(started),
-        idle,
-        watched,
+        tasks=sum(size),
+        small=Figure.of(list(lows)),
+        large=Figure.of(list(highs)),
+        grown=Figure.ratio(list(highs), list(lows)),
+        acting=Figure.of(list(acts)),
+        started=Figure.of(started),
+        idle=idle,
+        watched=watched,
     )
 
 

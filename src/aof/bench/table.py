@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from bench.rounds import Figure
+from aof.bench.rounds import Figure
 
 _HEADINGS = ("", "median", "spread", "ratio", "spread", "against", "required", "")
 _RIGHT = (1, 3)
@@ -26,7 +26,9 @@ class Need(NamedTuple):
     def verdict(self, ratio: float) -> str:
         """`met` also says when the aim is not."""
         if self._reached(ratio, self.limit):
-            return "met" if self.aim is None or self._reached(ratio, self.aim) else "met, below the aim"
+            if self.aim is None or self._reached(ratio, self.aim):
+                return "met"
+            return "met, above the aim" if self.at_most else "met, below the aim"
         return "MISSED"
 
     def _reached(self, ratio: float, limit: float) -> bool:

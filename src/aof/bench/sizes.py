@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aof.app.fabric import Fabric
+from aof.bench import fabric as lifecycle
+from aof.bench.rounds import Figure
 from aof.bootstrap import open_fabric
 from aof.stores.filesystem.store import FilesystemStore
-from bench import fabric as lifecycle
-from bench.rounds import Figure
 
 SMALL = 100
 SIZES = (1_000, 10_000, 100_000)
@@ -50,6 +50,7 @@ class Measured(NamedTuple):
     """Everything about one size, in seconds."""
 
     tasks: int
+    root: str
     generated: float
     opened: Figure
     first_ready: float
@@ -64,9 +65,9 @@ class Measured(NamedTuple):
 def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], object]) -> Measured:
     """Generate a directory of that size beside one of 100 tasks, and measure both."""
     say(f"{tasks:,} tasks: writing them")
-    small = _generated(folder / f"{tasks}-small", SMALL)
+    small = written(folder / f"{tasks}-small", SMALL)
     begin = time.perf_counter()
-    large = _generated(folder / f"{tasks}-large", tasks)
+    large = written(folder / f"{tasks}-large", tasks)
     generated = time.perf_counter() - begin
     say(f"{tasks:,} tasks: questions")
     opened = Figure.of([_timed(lambda: open_fabric(large).close()) for _ in range(_READS)])
@@ -81,6 +82,7 @@ def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], obje
         rebuilt, to_yaml = _rebuilds(there, Path(large), tasks)
     return Measured(
         tasks=tasks,
+        root=large,
         generated=generated,
         opened=opened,
         first_ready=first_ready,
@@ -93,7 +95,7 @@ def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], obje
     )
 
 
-def _generated(folder: Path, tasks: int) -> str:
+def written(folder: Path, tasks: int) -> str:
     """A directory with so many tasks, everything flushed, from now on durable."""
     folder.mkdir(parents=True)
     root = lifecycle.prepare(folder, "relaxed")

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from bench import fabric, others, raw, service
-from bench.rounds import Entry, Figure, Series, Subject
-from bench.sizes import SIZES, SMALL, Measured
-from bench.table import Need, Part, Row, seconds
+from aof.bench import fabric, raw, service
+from aof.bench.rounds import Entry, Figure, Series, Subject
+from aof.bench.sizes import SIZES, SMALL, Measured
+from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
+from aof.bench.table import Need, Part, Row, seconds
 
 ONE, MANY = 1, 8
 _ONE_PROCESS = Need(0.35, aim=0.5)
 _MANY_PROCESSES = Need(0.33, aim=0.5)
-_AHEAD = Need(1.0)
+AHEAD = Need(1.0)
 _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
 _WHOLE = Need(1.0, at_most=True)
 _FIRST_STEP = 0.25  # seconds
+_CALL = Need(6, aim=4, at_most=True)
+_CALL_GROWTH = Need(1.5, at_most=True)
+_JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
 
 Measurements = Mapping[str, Series]
 
 
-def entries() -> list[Entry]:
+def entries(others: Sequence[Subject] = ()) -> list[Entry]:
     """What runs in turns: each of ours next to the limit that it is held against."""
-    queues = others.installed()
     return [
         Entry(raw.SMALL_FILE, ONE),
         Entry(raw.OUTSIDE, ONE),
         Entry(fabric.LIFECYCLE, ONE),
-        *(Entry(queue, ONE) for queue in queues),
+        *(Entry(queue, ONE) for queue in others),
         Entry(raw.INSIDE, MANY),
-        *(Entry(queue, MANY) for queue in queues),
+        *(Entry(queue, MANY) for queue in others),
         Entry(fabric.LIFECYCLE, MANY),
         Entry(raw.OUTSIDE, MANY),
     ]
@@ -38,11 +41,11 @@ def entries() -> list[Entry]:
 
 def limits(found: Measurements) -> Part:
     """The bare disk."""
-    files = _of(found, raw.SMALL_FILE, ONE).rates()
+    files = of(found, raw.SMALL_FILE, ONE).rates()
     rows = [
-        Row("append and flush, 1 process", Figure.of(_of(found, raw.OUTSIDE, ONE).rates()), "/s"),
+        Row("append and flush, 1 process", Figure.of(of(found, raw.OUTSIDE, ONE).rates()), "/s"),
         *(
-            Row(f"{MANY} processes, flushed {where} the lock", Figure.of(_of(found, subject, MANY).rates()), "/s")
+            Row(f"{MANY} processes, flushed {where} the lock", Figure.of(of(found, subject, MANY).rates()), "/s")
             for where, subject in (("inside", raw.INSIDE), ("outside", raw.OUTSIDE))
         ),
         _time("a small file made whole, not flushed", Figure.of([1 / rate for rate in files])),
@@ -54,8 +57,8 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
     """AOF beside the bare disk."""
     rows: list[Row] = []
     for processes, need in ((ONE, _ONE_PROCESS), (MANY, _MANY_PROCESSES)):
-        ours, limit = _of(found, fabric.LIFECYCLE, processes), _of(found, raw.OUTSIDE, processes)
-        name = _processes(processes)
+        ours, limit = of(found, fabric.LIFECYCLE, processes), of(found, raw.OUTSIDE, processes)
+        name = processes_text(processes)
         rows += [
             Row(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
             Row(
@@ -69,34 +72,12 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
             Row(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
             Row(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
         ]
-    one, many = _of(found, fabric.LIFECYCLE, ONE), _of(found, fabric.LIFECYCLE, MANY)
+    one, many = of(found, fabric.LIFECYCLE, ONE), of(found, fabric.LIFECYCLE, MANY)
     rows.append(
-        Row(f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", _AHEAD)
+        Row(f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", AHEAD)
     )
     rows.append(Row("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
     return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
-
-
-def compared(found: Measurements) -> Part:
-    """AOF beside queues that do less."""
-    rows: list[Row] = []
-    for queue in others.installed():
-        for processes in (ONE, MANY):
-            theirs, ours = _of(found, queue, processes), _of(found, fabric.LIFECYCLE, processes)
-            need = _AHEAD if queue is others.HUEY and processes == MANY else None
-            name = _processes(processes)
-            rows += [
-                Row(f"{queue.name}, {name}", Figure.of(theirs.rates()), "/s"),
-                Row(
-                    f"AOF, {name}",
-                    Figure.of(ours.rates()),
-                    "/s",
-                    Figure.ratio(ours.rates(), theirs.rates()),
-                    queue.name,
-                    need,
-                ),
-            ]
-    return Part("Others: the nearest to a lifecycle, as durable, without files or history", tuple(rows))
 
 
 def size(found: Measured) -> Part:
@@ -119,15 +100,34 @@ def size(found: Measured) -> Part:
     return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
 
 
+def calls(found: Calls, tasks: Sequence[int]) -> Part:
+    """The command line beside a bare Python, and a large directory beside a small one."""
+    rows = [
+        _time(BARE, Figure.of(found.bare)),
+        _call(HELP, Figure.of(found.help), Figure.ratio(found.help, found.bare)),
+    ]
+    few, judged = min(tasks), max((size for size in tasks if size <= _JUDGED), default=min(tasks))
+    for verb in VERBS:
+        need = _CALL if judged == _JUDGED and verb != AFTER else None
+        name = f"{verb}, {judged:,} tasks"
+        rows.append(_call(name, Figure.of(found.verbs[verb, judged]), found.ratio(verb, judged), need))
+    for size in (size for size in tasks if size > few):
+        for verb in VERBS:
+            need = _CALL_GROWTH if size == SIZES[-1] and few == SIZES[0] and verb != AFTER else None
+            row = _time(f"{verb}, {size:,} tasks", Figure.of(found.verbs[verb, size]))
+            ratio = found.growth(verb, size, few)
+            rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
+    return Part("The command line: one call, from its start to its end", tuple(rows))
+
+
 def served(found: service.Measured) -> Part:
     """The scheduler and the service."""
-    grown = [found.large.value / found.small.value, found.large.low / found.small.low]
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
     ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
     first = _time("from ready to the agent's first step", found.started)
     rows = (
-        Row(ticks.name, ticks.figure, ticks.unit, Figure.of(grown), "the same at 100 tasks", Need(20, at_most=True)),
+        Row(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
         acting,
         Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
         Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
@@ -135,11 +135,18 @@ def served(found: service.Measured) -> Part:
     return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
 
 
-def _of(found: Measurements, subject: Subject, processes: int) -> Series:
+def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> Row:
+    row = _time(name, figure)
+    return Row(row.name, row.figure, row.unit, ratio, BARE, need)
+
+
+def of(found: Measurements, subject: Subject, processes: int) -> Series:
+    """What was found of a subject."""
     return found[Entry(subject, processes).label]
 
 
-def _processes(count: int) -> str:
+def processes_text(count: int) -> str:
+    """So many processes, in words."""
     return "1 process" if count == 1 else f"{count} processes"
 
 

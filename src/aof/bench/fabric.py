@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aof.app.fabric import Fabric
+from aof.bench.rounds import Operation, Subject
 from aof.bootstrap import init_data_dir, open_fabric
-from bench.rounds import Operation, Subject
 
 COMMITS = 3
 TITLE = "Compare the two parsers"
@@ -25,9 +25,8 @@ def prepare(folder: Path, durability: str = "full") -> str:
 
 def set_durability(root: str, durability: str) -> None:
     """Change how the data directory is opened from now on."""
-    Path(root, "aof.toml").write_text(
-        f'schemaVersion = 1\n\n[storage]\ndurability = "{durability}"\n', encoding="utf-8"
-    )
+    storage = "" if durability == "full" else f'\n[storage]\ndurability = "{durability}"\n'
+    Path(root, "aof.toml").write_text(f"schemaVersion = 1\n{storage}", encoding="utf-8")
 
 
 def create(fabric: Fabric) -> str:
