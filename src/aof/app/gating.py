@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from aof.app.lists import Listed
-from aof.app.results import Moved
 from aof.app.scheduling import Scheduling
 from aof.core.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached, TaskNotFound, WorkflowNotFound
 from aof.core.ids import is_part, is_task_id
-from aof.core.tasks.task import Task
 from aof.lazily import Lazily
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    import msgspec
+
+    from aof.app import results
     from aof.app.execute import Done
     from aof.app.hop_views import Portrait
+    from aof.app.results import Moved
     from aof.core.tasks import commands as c
+    from aof.core.tasks.task import Task
+    from aof.ports.lists import Query
     from aof.ports.workflows import WorkflowReport, WorkflowSource
 else:  # few tasks have a workflow
+    msgspec = Lazily("msgspec")
+    results = Lazily("aof.app.results")
     c = Lazily("aof.core.tasks.commands")
 
 _ACTOR = "aof"
@@ -56,26 +62,29 @@ class Gating(Scheduling):
                 f"{task.id} names no workflow", "name one first", Call("create", {"title": "…", "workflow": "…"})
             )
         self._attached(task.id, task.routing.workflow, actor or self._actor)
-        return Moved(task_id=task.id, status=self.get(task.id).status)
+        return results.Moved(task_id=task.id, status=self.get(task.id).status)
 
     def ready(self, **filters: Any) -> Listed:
         """What could be claimed right now, most urgent first; a gated task that runs, where a hop of it is free."""
         listed = super().ready(**filters)
-        beside = self._beside(filters.get("agent"), **filters)
-        if not beside:
+        open_hops = self._open_hops(**filters)
+        if not self.store.rows(open_hops).rows:
             return listed
-        limit = filters.get("limit")
+        beside, limit = self._beside(filters.get("agent"), open_hops), filters.get("limit")
         rows = (*self._reading.rows(beside), *listed.tasks)
         return Listed(total=listed.total + len(beside), tasks=rows if limit is None else rows[:limit])
 
     def _offers(self, agent: str) -> Iterator[str]:
         """What is under way comes first: a hop beside those that run."""
-        yield from (task.id for task in self._beside(agent))
+        yield from (task.id for task in self._beside(agent, self._open_hops()))
         yield from super()._offers(agent)
 
-    def _beside(self, agent: str | None, /, **filters: Any) -> list[Task]:
+    def _open_hops(self, **filters: Any) -> Query:
         query = self._reading.query(**{**filters, "agent": None, "limit": None})
-        found = self.store.find(query.but(open_hops=True, order="schedule", counted=False)).tasks
+        return query.but(open_hops=True, order="schedule", counted=False)
+
+    def _beside(self, agent: str | None, open_hops: Query) -> list[Task]:
+        found = self.store.find(open_hops).tasks
         may_take = self._may_take(agent) if found and agent is not None else lambda _task: True
         return [task for task in found if may_take(task)]
 

@@ -78,7 +78,7 @@ def test_from_every_state_some_action_leads_on_to_an_end(data: st.DataObject) ->
 
 
 @pytest.mark.full
-@settings(max_examples=5_000, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=1_000, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_of_a_long_walk_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
     _walk(data, 60)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.workflows import WorkflowReport
     from aof.stores.filesystem.workflow_files import WorkflowFiles
