@@ -28,7 +28,13 @@ _GROUPS = (
     ),
     ("review", ("approve", "reject")),
     ("serve", ("tick", "up")),
-    ("team", ("org",)),
+    (
+        "team",
+        (
+            "org",
+            "workflow",
+        ),
+    ),
     ("messages", ("send", "session-end", "handoff")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "bench", "completion", "help")),
 )
