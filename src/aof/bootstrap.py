@@ -14,6 +14,7 @@ from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.workflow_path import WorkflowPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def open_fabric(
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings),
+        workflows=WorkflowPath(root),
     )
 
 

@@ -13,6 +13,8 @@ Everything that the fabric answers and refuses is the same as on a data director
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 from aof.app.fabric import Fabric
 from aof.core.org.chart import OrgChart
@@ -22,6 +24,7 @@ from aof.core.times import iso, millis
 from aof.ports.clock import Clock
 from aof.stores.memory import MemoryStore
 from aof.stores.memory_org import FixedChart
+from aof.stores.memory_workflows import FixedWorkflows
 
 __all__ = ["FakeClock", "memory_fabric"]
 
@@ -62,10 +65,19 @@ class FakeClock:
 
 
 def memory_fabric(
-    actor: str = "tester", clock: Clock | None = None, policy: Policy | None = None, org: OrgChart | None = None
+    actor: str = "tester",
+    clock: Clock | None = None,
+    policy: Policy | None = None,
+    org: OrgChart | None = None,
+    workflows: Sequence[dict[str, Any]] = (),
 ) -> Fabric:
-    """A fabric of its own in memory; by default on a fake clock, and without an org chart."""
+    """A fabric of its own in memory; by default on a fake clock, and without an org chart or workflows."""
     clock = clock or FakeClock()
     return Fabric(
-        MemoryStore(clock), clock, policy or Policy(), actor, org=FixedChart(org) if org is not None else None
+        MemoryStore(clock),
+        clock,
+        policy or Policy(),
+        actor,
+        org=FixedChart(org) if org is not None else None,
+        workflows=FixedWorkflows(*workflows),
     )

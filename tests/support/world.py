@@ -27,6 +27,7 @@ from aof.core.tasks.needs import needs
 from aof.core.tasks.normalized import Normalized, normalized_status
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
+from aof.core.workflows.state import leases, place
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -210,10 +211,10 @@ class World:
         return found
 
     def _holders(self, resource: str) -> tuple[str, ...]:
-        return tuple(task.id for task in self.tasks.values() if task.lease is not None and task.resource == resource)
+        return tuple(task.id for task in self.tasks.values() if leases(task) and task.resource == resource)
 
     def _held(self, agent: str) -> tuple[str, ...]:
-        return tuple(task.id for task in self.tasks.values() if task.lease is not None and task.lease.agent == agent)
+        return tuple(task.id for task in self.tasks.values() if any(lease.agent == agent for lease in leases(task)))
 
     def _key_owner(self, key: str) -> str | None:
         return next((task.id for task in self.tasks.values() if task.key is not None and task.key.value == key), None)
@@ -221,17 +222,18 @@ class World:
     def commit(self, command: c.OnTask, decision: Decision) -> None:
         """Number the events, take them through JSON, and apply them."""
         writable = needs(command, self.load(command)).write
-        for place, draft in enumerate(decision.drafts, start=1):
+        for number, draft in enumerate(decision.drafts, start=1):
             assert draft.task_id in writable, f"{draft.type} writes {draft.task_id}, which was not locked for it"
-            event = self._event(command, decision, draft, (place, len(decision.drafts)))
+            event = self._event(command, decision, draft, (number, len(decision.drafts)))
             self._chained(event)
             self._note_freedom(command, event)
             self.events.append(event)
             self.tasks[event.task_id] = evolve(self.tasks.get(event.task_id), event)
-            self.results[event.task_id] = evolve_result(self.results.get(event.task_id), event)
+            at = place(event.task_id, event.payload.get("hop"))
+            self.results[at] = evolve_result(self.results.get(at), event)
             self._evolve_run(event)
         if decision.heartbeat is not None:
-            self.heartbeats[decision.heartbeat.task_id] = decision.heartbeat
+            self.heartbeats[place(decision.heartbeat.task_id, decision.heartbeat.hop)] = decision.heartbeat
         for touched in {draft.task_id for draft in decision.drafts}:
             self.check(touched)
 
@@ -276,13 +278,17 @@ class World:
         task = self.tasks[task_id]
         runs = self.runs[task_id].values()
         open_runs = [run.run_id for run in runs if run.ended_at is None]
-        assert (task.lease is not None) == (task.status == "in-progress"), "a lease is held exactly while it runs"
+        stopped = task.cancel is not None and task.cancel.stopped
+        held = leases(task)
+        if not task.workflow or not stopped:
+            assert bool(held) == (task.status == "in-progress"), "a lease is held exactly while it runs"
         assert (task.blocked is not None) == (task.status == "blocked")
         assert (task.ended_at is not None) == (task.status in FINISHED)
         assert task.retry.attempts == len(runs) == len(self.log(task_id, "task.attempt.started"))
-        assert [run.epoch for run in runs] == list(range(1, len(runs) + 1)), "every lease raises the epoch"
-        stopped = task.cancel is not None and task.cancel.stopped
-        assert open_runs == ([task.lease.run_id] if task.lease is not None and not stopped else [])
+        for hop in {run.hop for run in runs}:
+            epochs = [run.epoch for run in runs if run.hop == hop]
+            assert epochs == list(range(1, len(epochs) + 1)), "every lease raises the epoch"
+        assert sorted(open_runs) == sorted(lease.run_id for lease in held if task.workflow or not stopped)
         assert msgspec.json.decode(msgspec.json.encode(task), type=Task) == task, "a record comes back from its file"
         assert task_id not in self._reached(task_id), "a task waits for itself"
         self._check_waiting(task)
@@ -314,7 +320,7 @@ class World:
         """Whether a host still has to stop a worker here."""
         task = self.tasks[task_id]
         stopped = task.cancel is not None and task.cancel.stopped
-        return task.lease is not None and task.lease.worker != "pull" and not stopped
+        return any(lease.worker != "pull" for lease in leases(task)) and not stopped
 
     def _below(self, task_id: str) -> Iterator[str]:
         queue = [task_id]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations import control, questions, team, upkeep, work
+from aof.app.operations import control, gates, questions, team, upkeep, work
 from aof.app.operations.row import Effect, Operation, Params, Tier
 
 __all__ = ["BY_NAME", "BY_TOOL", "OPERATIONS", "TIERS", "Effect", "Operation", "Params", "Tier", "listed_in"]
 
-OPERATIONS: Final[tuple[Operation, ...]] = (*work.ROWS, *control.ROWS, *questions.ROWS, *team.ROWS, *upkeep.ROWS)
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *work.ROWS, *control.ROWS, *questions.ROWS, *team.ROWS, *gates.ROWS, *upkeep.ROWS,
+)  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
 TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")

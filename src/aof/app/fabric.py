@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.app.arguments import checked, invalid
+from aof.app.gating import Gating
 from aof.app.reading import Reading
-from aof.app.scheduling import Scheduling
 from aof.core.errors import (
     AgentInactive,
     AlreadyClaimed,
@@ -14,6 +14,7 @@ from aof.core.errors import (
     Call,
     IdTaken,
     InvalidInput,
+    NotAttached,
     NothingReady,
     Refused,
     UnreadableTask,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
     from aof.ports.store import Store
+    from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
     msgspec = Lazily("msgspec")
     execute = Lazily("aof.app.execute")
@@ -58,7 +60,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Scheduling):
+class Fabric(Gating):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(
@@ -71,6 +73,7 @@ class Fabric(Scheduling):
         *,
         org: OrgSource | None = None,
         notifier: Notifier | None = None,
+        workflows: WorkflowSource | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
@@ -78,6 +81,7 @@ class Fabric(Scheduling):
         self._actor = actor
         self._run = run
         self._notifier = notifier
+        self._workflows = workflows
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +158,8 @@ class Fabric(Scheduling):
         while True:
             task_id = self.store.reserve_id(self._clock.now())
             try:
-                task = _there(self._execute(self._command(c.Create, given | {"task_id": task_id})))
+                command = self._gated(self._command(c.Create, given | {"task_id": task_id}), workflow)
+                task = _there(self._execute(command))
                 break
             except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
                 if error.details.get("task_id") != task_id:
@@ -171,9 +176,10 @@ class Fabric(Scheduling):
         wait: float = 0.0,
         key: str | None = None,
         worker: str = "pull",
+        hop: str | None = None,
         actor: str | None = None,
     ) -> Held:
-        """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
+        """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
         long as that is held.
@@ -187,13 +193,14 @@ class Fabric(Scheduling):
             "key": key,
         }
         if task_id is not None:
-            return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": self.resolve(task_id)})))
+            one = given | {"task_id": self.resolve(task_id), "hop": hop}
+            return self._claimed(self._execute(self._command(c.Claim, one)))
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         if key is None:
             return self._claim_waiting(given, wait)
         with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
-            held = next((task for task in self.running() if task.lease and task.lease.key == key), None)
+            held = self._running_under(key)
             if held is not None:
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
             return self._claim_waiting(given, wait)
@@ -315,6 +322,7 @@ class Fabric(Scheduling):
         notes: str | None = None,
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
+        hop: str | None = None,
         run: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
@@ -335,15 +343,20 @@ class Fabric(Scheduling):
             notes=notes,
             acceptance=tuple(acceptance),
             caller_role=caller_role,
+            hop=hop,
         )
 
-    def approve(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def approve(
+        self, task_id: str, *, reason: str | None = None, hop: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Accept what is in review."""
-        return self._moved(c.Approve, task_id, actor=actor, reason=reason)
+        return self._moved(c.Approve, task_id, actor=actor, reason=reason, hop=hop)
 
-    def reject(self, task_id: str, *, blockers: Sequence[str], actor: str | None = None) -> Moved:
+    def reject(
+        self, task_id: str, *, blockers: Sequence[str], hop: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Send what is in review back."""
-        return self._moved(c.Reject, task_id, actor=actor, blockers=tuple(blockers))
+        return self._moved(c.Reject, task_id, actor=actor, blockers=tuple(blockers), hop=hop)
 
     def fail(
         self,
@@ -437,7 +450,8 @@ class Fabric(Scheduling):
     def _claimed(self, done: Done) -> Held:
         from aof.app.held import Held
 
-        return Held.of(self, _there(done))
+        run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
+        return Held.of(self, _there(done), run or done.decision.run)
 
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
@@ -462,7 +476,11 @@ class Fabric(Scheduling):
             raise invalid(str(error), kind) from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        done = execute.execute(self.store, self._clock, self._policy_for(command), command)
+        try:
+            done = execute.execute(self.store, self._clock, self._policy_for(command), command)
+        except NotAttached as refused:
+            self._again_attached(refused)
+            done = execute.execute(self.store, self._clock, self._policy_for(command), command)
         if self._notifier is not None and done.events:
             notifying.tell(self._notifier, done, self.get)
         return done

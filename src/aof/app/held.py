@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
+import msgspec
+
 from aof.app.results import Claimed, Moved, Reported, Sent
 from aof.core.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
 from aof.core.ids import task_of_run
@@ -23,7 +25,7 @@ from aof.core.limits import NOTES
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
     from aof.app.scheduling import Scheduling
-    from aof.core.tasks.task import Task
+    from aof.core.tasks.task import Lease, Task
 
 _BEATS_A_LEASE = 3
 
@@ -43,15 +45,16 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod
-    def of(cls, fabric: Scheduling, task: Task) -> Self:
-        """The run that holds the task now."""
-        lease = task.lease
+    def of(cls, fabric: Scheduling, task: Task, run: str | None = None) -> Self:
+        """The run that holds the task now, or a hop of it."""
+        lease, hop = holding(task, run)
         assert lease is not None
         held = cls(
             task_id=task.id,
             run_id=lease.run_id,
             epoch=lease.epoch,
-            attempt=task.retry.attempts,
+            attempt=int(lease.run_id.rpartition("-")[2]),
+            hop=hop or msgspec.UNSET,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),
         )
@@ -154,8 +157,19 @@ def own_run(fabric: Scheduling, run_id: str | None) -> Held:
             "this process was not started for a run", "claim a task instead", Call("claim", {"agent": "…"})
         )
     task = fabric.get(task_id)
-    if task.lease is None or task.lease.run_id != run_id:
+    lease, _ = holding(task, run_id)
+    if lease is None or lease.run_id != run_id:
         raise StaleLease(
             f"run {run_id} no longer holds {task_id}", "stop this work", Call("show", {"task_id": task_id})
         )
-    return Held.of(fabric, task)
+    return Held.of(fabric, task, run_id)
+
+
+def holding(task: Task, run: str | None) -> tuple[Lease | None, str | None]:
+    """The lease of a run, and the hop that it holds where the task is gated."""
+    if not task.gated:
+        return task.lease, None
+    from aof.core.workflows.state import workflow_of
+
+    held = ((hop.lease, hop.id) for hop in workflow_of(task).hops if hop.lease is not None and hop.run_id == run)
+    return next(held, (None, None))

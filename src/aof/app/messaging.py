@@ -59,8 +59,7 @@ class Messaging(Questions):
 
         applied: list[Applied] = []
         for task in self._sessions(agent, run):
-            assert task.lease is not None
-            ended = EndSession(actor=task.lease.agent, run=run, task_id=task.id, caller=self._actor)
+            ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
             done = self._recovered(task, ended)
             moves = _moves(done, task.id)
             if moves:
@@ -76,7 +75,7 @@ class Messaging(Questions):
         else:
             raise InvalidInput(f"{run[:80]!r} is no run", "name the run that the claim returned", Call("list", {}))
         for task in tasks:
-            if task.lease is not None and agent in (None, task.lease.agent) and run in (None, task.lease.run_id):
+            if _agent_of(task, agent, run):
                 yield task
 
     def _recovered(self, task: Task, command: OnTask) -> Done | None:
@@ -151,3 +150,14 @@ def _applied(task_id: str, moves: list[Event], events: tuple[Event, ...]) -> App
     return results.Applied(
         task_id=task_id, from_status=moves[0].payload["from"], to_status=moves[-1].payload["to"], outcome=outcome
     )
+
+
+def _agent_of(task: Task, agent: str | None, run: str | None) -> str:
+    """Whose session on the task this is about; nobody's: empty."""
+    if task.gated:
+        from aof.core.workflows.state import leases
+
+        held = leases(task)
+    else:
+        held = (task.lease,) if task.lease is not None else ()
+    return next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), "")

@@ -61,7 +61,9 @@ class Organising(Questions):
 
     def org_load(self) -> dict[str, int]:
         """How many running tasks each agent holds; those that hold none are left out."""
-        return dict(Counter(task.lease.agent for task in self.running() if task.lease is not None))
+        from aof.core.workflows.state import leases
+
+        return dict(Counter(lease.agent for task in self.running() for lease in leases(task)))
 
     def org_route(
         self,
@@ -137,7 +139,7 @@ class Organising(Questions):
         try:
             chart = self._chart()
         except UnusableOrgChart:
-            if isinstance(command, c.Beat | c.Report | c.Release | c.Fail | c.Settle | c.Expire | c.TakeIn):
+            if isinstance(command, c.Beat | c.Report | c.Release | c.Fail | c.Settle | c.Expire | c.TimeOut | c.TakeIn):
                 return self._policy
             raise
         if chart is None:
@@ -151,7 +153,14 @@ class Organising(Questions):
         chart = self._chart()
         if chart is None or agent not in chart.by_id:
             return lambda _task: True
-        return lambda task: routing.refusal(chart, work.work_of(task.routing, task.profile), agent) is None
+        has = chart.roles_of[agent]
+
+        def may_take(task: Task) -> bool:
+            if task.gated:
+                return any(hop.get("status") == "ready" and hop["role"] in has for hop in task.workflow["hops"])
+            return routing.refusal(chart, work.work_of(task.routing, task.profile), agent) is None
+
+        return may_take
 
     def _offers(self, agent: str) -> Iterator[str]:
         """What the agent could claim, most urgent first, looked up anew as long as something new turns up."""
@@ -182,6 +191,8 @@ class Organising(Questions):
         def note(task: Task) -> str | None:
             if task.status not in _NOT_TAKEN_YET:
                 return None
+            if task.gated:
+                return _no_hop_taker(chart, task)
             asked = work.work_of(task.routing, task.profile)
             if asked not in known:
                 reason = routing.stranded(chart, asked)
@@ -189,6 +200,15 @@ class Organising(Questions):
             return known[asked]
 
         return note
+
+
+def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
+    """Of a gated task, a role that a hop waits for and nobody active has."""
+    for hop in task.workflow["hops"]:
+        taken = any(chart.by_id[agent].active for agent in chart.holders.get(hop["role"], ()))
+        if hop.get("status") == "ready" and not taken:
+            return f"no_route: hop '{hop['id']}' needs the role '{hop['role']}', which no active agent has"
+    return None
 
 
 def _warned(reason: str) -> Warned:

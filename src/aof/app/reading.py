@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.core.policy import Policy
+    from aof.core.runs.run import Heartbeat
     from aof.core.tasks.task import Task
     from aof.ports.clock import Clock
-    from aof.ports.store import Store
+    from aof.ports.store import Store, Unit
 
 
 class Reading:
@@ -123,6 +124,8 @@ class Reading:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
             heartbeat, result = unit.heartbeat(task.id), unit.result(task.id)
+            if task.gated:
+                heartbeat = _last_beat(unit, task)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
         shown: dict[str, Any] = msgspec.to_builtins(task)
         shown.pop("layout", None)
@@ -136,6 +139,13 @@ class Reading:
         if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
+
+
+def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
+    """The sign of life that lasts longest among those of the hops that run."""
+    running = (f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
+    beats = [beat for place in running if (beat := unit.heartbeat(place)) is not None]
+    return max(beats, key=lambda beat: beat.expires_at, default=None)
 
 
 def _text(given: object) -> str:

@@ -39,6 +39,7 @@ class Claimed(Result, frozen=True, kw_only=True):
     attempt: int
     expires_at: str
     file_path: str
+    hop: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Beaten(Result, frozen=True, kw_only=True):

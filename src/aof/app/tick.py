@@ -130,7 +130,7 @@ class Tick:
         host = self._host
         return Snapshot(
             running=running,
-            heartbeats=self._store.heartbeats(task.id for task in running),
+            heartbeats=self._store.heartbeats(place for task in running for place in _places(task)),
             boot=self._clock.boot(),
             hosted=host.hosted if host is not None else frozenset(),
             orphaned=host.orphaned if host is not None else frozenset(),
@@ -207,6 +207,9 @@ class Tick:
             )
         )
 
+    def _hop_timeout(self, action: Action, task: Task) -> str | None:
+        return self._did(c.TimeOut(actor=ACTOR, task_id=task.id, hop=action.hop or ""))
+
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
             return f"{action.agent} is started by 'aof up'"
@@ -230,9 +233,17 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "requeue": Tick._requeue,  # noqa: SLF001
     "deadletter": Tick._deadletter,  # noqa: SLF001
     "timeout": Tick._time_out,  # noqa: SLF001
+    "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
+
+
+def _places(task: Task) -> tuple[str, ...]:
+    """What the signs of life of a running task go by: its own, or those of the hops that run."""
+    if not task.gated:
+        return (task.id,)
+    return tuple(f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
 
 
 def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:

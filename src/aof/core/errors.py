@@ -1,14 +1,16 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory
+    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
+    │                              WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              NestedDelegation, Unauthenticated, ActorMismatch
+    │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
+    │                              HopRoleMismatch, NotAttached
     ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
-    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch
+    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch, InvalidWorkflow
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
     │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
@@ -93,6 +95,12 @@ class NoDataDirectory(NotFound):
     """There is no data directory here."""
 
     code = "no_data_directory"
+
+
+class WorkflowNotFound(NotFound):
+    """No workflow has that name."""
+
+    code = "workflow_not_found"
 
 
 class Conflict(AofError):
@@ -221,6 +229,24 @@ class SelfApproval(Refused):
     code = "self_approval"
 
 
+class OutcomeRequired(Refused):
+    """The task is in a workflow, which only the outcomes of its hops move on."""
+
+    code = "outcome_required"
+
+
+class HopRoleMismatch(Refused):
+    """The hop is for another role."""
+
+    code = "wrong_role"
+
+
+class NotAttached(Refused):
+    """The task names a workflow that it has not begun."""
+
+    code = "workflow_not_attached"
+
+
 class NestedDelegation(Refused):
     """A task that was delegated cannot be delegated on."""
 
@@ -261,6 +287,12 @@ class UnusableOrgChart(Invalid):
     """The org chart cannot be understood, and there is no earlier version that could."""
 
     code = "unusable_org_chart"
+
+
+class InvalidWorkflow(Invalid):
+    """The workflow's template cannot be used."""
+
+    code = "invalid_workflow"
 
 
 class UnreadableResult(Invalid):

@@ -80,6 +80,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: Heartbeat | None = None
     replayed: str | None = None
     agent: str | None = None
+    run: str | None = None
     refusal: AofError | None = None
     instead: AofError | None = None
 

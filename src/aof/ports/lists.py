@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Query:
     """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
+    `open_hops` keeps gated tasks that run and have another hop to take.
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
 
@@ -31,6 +32,7 @@ class Query:
         runnable_at: str | None = None,
         waiting_in: str = "ready",
         busy_resources: tuple[str, ...] = (),
+        open_hops: bool = False,
         archived: bool = False,
         hidden: bool = True,
         order: str = "id",
@@ -47,6 +49,7 @@ class Query:
         self.runnable_at = runnable_at
         self.waiting_in = waiting_in
         self.busy_resources = busy_resources
+        self.open_hops = open_hops
         self.archived = archived
         self.hidden = hidden
         self.order = order
@@ -91,7 +94,7 @@ class Row(dict[str, str]):
             title=task.title,
             status=task.status,
             priority=task.priority,
-            agent=task.lease.agent if task.lease else task.routing.agent,
+            agent=task.lease.agent if task.lease else _at_hops(task) if task.gated else task.routing.agent,
             reason=reason,
             state=state,
         )
@@ -130,6 +133,11 @@ class Row(dict[str, str]):
     def state(self) -> str | None:
         """`stale` when the task's file was changed and not taken in, `unknown` when it cannot be read."""
         return self.get("state")
+
+
+def _at_hops(task: Task) -> str | None:
+    """Who holds a hop of a gated task; the first, where there are several."""
+    return next((hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop), None)
 
 
 class Rows:

@@ -75,6 +75,11 @@ class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: dict[str, Any] = {}
     unmet: tuple[str, ...] = ()
 
+    @property
+    def gated(self) -> bool:
+        """Whether the task has begun a workflow."""
+        return "template" in self.workflow
+
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
     """Something that is wrong with the data: where, in what way, and what helps."""
@@ -108,11 +113,11 @@ class Unit(Protocol):
         ...
 
     def result(self, task_id: str) -> Result | AofError | None:
-        """What that run has reported, or why that cannot be told."""
+        """What that run has reported, or why that cannot be told; `<task>/hops/<hop>` asks for the run of a hop."""
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
-        """That run's last sign of life."""
+        """That run's last sign of life; of a hop's likewise."""
         ...
 
     def handoffs(self, task_id: str) -> tuple[Handoff, ...]:

@@ -69,12 +69,28 @@ class Folded:
             assert started is not None
             self.runs.append(started)
         elif self.runs:
-            changed = evolve_run(self.runs[-1], event)
+            number = self._numbered(event.run_id) if "hop" in event.payload else -1
+            changed = evolve_run(self.runs[number], event)
             assert changed is not None
-            self.runs[-1] = changed
+            self.runs[number] = changed
         result = evolve_result(None, event)
         if result is not None:
             self.results[result.run_id] = result
+
+    def _numbered(self, run_id: str | None) -> int:
+        """Hops run beside each other: the last run is not always the one that is meant."""
+        return next((number for number, run in enumerate(self.runs) if run.run_id == run_id), -1)
+
+    def by_hop(self) -> dict[str | None, list[Run]]:
+        """The runs of each hop, oldest first; those of the task itself under None."""
+        found: dict[str | None, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.hop, []).append(run)
+        return found
+
+    def last_of(self, hop: str) -> Run | None:
+        """The current or last run of a hop."""
+        return next((run for run in reversed(self.runs) if run.hop == hop), None)
 
     def _hand_off(self, event: Event) -> None:
         name = event.payload["handoffId"]

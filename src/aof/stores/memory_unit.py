@@ -18,6 +18,7 @@ from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.core.times import iso
+from aof.core.workflows.state import leases, place
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.fold import Folded
@@ -64,7 +65,7 @@ class Kept:
         self.log += events
         for event in events:
             if event.type == "task.attempt.started":
-                self.heartbeats.pop(event.task_id, None)
+                self.heartbeats.pop(place(event.task_id, event.payload.get("hop")), None)
         self.appended.notify_all()
 
 
@@ -89,7 +90,10 @@ class MemoryUnit:
 
     def result(self, task_id: str) -> Result | None:
         """What that run has reported."""
-        return copied(self._kept.one(task_id).result)
+        owner, _, hop = task_id.partition("/hops/")
+        kept = self._kept.one(owner)
+        last = kept.last_of(hop) if hop else None
+        return copied(kept.results.get(last.run_id) if last is not None else None if hop else kept.result)
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life."""
@@ -129,7 +133,7 @@ class MemoryUnit:
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds."""
-        return self._kept.where(lambda task: task.lease is not None and task.lease.agent == agent)
+        return self._kept.where(lambda task: any(lease.agent == agent for lease in leases(task)))
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
@@ -150,7 +154,7 @@ class MemoryUnit:
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """Keep a sign of life; no event."""
-        self._kept.heartbeats[heartbeat.task_id] = copied(heartbeat)
+        self._kept.heartbeats[place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
 
     def flush(self) -> None:
         """Nothing can be lost but everything."""

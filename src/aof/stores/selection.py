@@ -13,6 +13,7 @@ import msgspec
 from aof.core.ids import split_task_id
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
+from aof.core.workflows.state import has_open_hop, leases
 from aof.ports.lists import Query
 from aof.ports.store import Active
 
@@ -52,11 +53,13 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.parent_id is None or task.parent_id == query.parent_id)
         and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
+        and (not query.open_hops or has_open_hop(task))
     )
 
 
 def _is_for(agent: str, task: Task, *, unrouted_too: bool) -> bool:
-    whose = task.lease.agent if task.lease else task.routing.agent
+    holders = leases(task)
+    whose = holders[0].agent if holders else None if task.gated else task.routing.agent
     return whose == agent or (unrouted_too and whose is None)
 
 
@@ -71,10 +74,15 @@ def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool
 
 _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
     lambda task, _tasks, _moment: task.cancel is None and not task.archived and not task.metadata.get("draft"),
+    lambda task, _tasks, _moment: _takable(task),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),
     lambda task, tasks, _moment: not task.metadata.get("waitForChildren") or not _open_below(task, tasks),
 )
+
+
+def _takable(task: Task) -> bool:
+    return not task.gated or any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
 def _open_below(task: Task, tasks: dict[str, Task]) -> bool:

@@ -35,6 +35,8 @@ FILLED: dict[str, Any] = {
     "reason": "x",
     "status": "ready",
     "blocker_id": "TASK-2026-03-02-002",
+    "template": {"name": "review", "hops": [{"id": "implement", "role": "developer"}]},
+    "hop": "implement",
 }
 
 
@@ -51,17 +53,18 @@ def test_every_command_has_a_row() -> None:
 @pytest.mark.parametrize("kind", _DECIDERS)
 @pytest.mark.parametrize("task_id", [*ODD_IDS, "TASK-2026-03-02-404"])
 def test_an_id_that_names_no_task_is_refused(kind: type[c.OnTask], task_id: str) -> None:
-    if kind is c.Create and task_id.endswith("404"):
+    creates = issubclass(kind, c.Create)
+    if creates and task_id.endswith("404"):
         return
     refusal = World().refused(_command(kind, actor="pm", task_id=task_id))
-    assert refusal.code == ("invalid" if kind is c.Create else "task_not_found")
+    assert refusal.code == ("invalid" if creates else "task_not_found")
 
 
 @pytest.mark.parametrize("kind", _DECIDERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_whose_name_is_none_is_refused(kind: type[c.OnTask], name: str) -> None:
     world = World()
-    task = world.next_id() if kind is c.Create else world.create()
+    task = world.next_id() if issubclass(kind, c.Create) else world.create()
     assert world.refused(_command(kind, actor="pm", agent=name, task_id=task)).code == "invalid"
 
 

@@ -83,7 +83,6 @@ def test_a_line_that_was_taken_out_means_the_default() -> None:
         {"parentId": 5},
         {"metadata": "x"},
         {"acceptance": {}},
-        {"workflow": []},
         {"extra": []},
         {"body": 5},
     ],

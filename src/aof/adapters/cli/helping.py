@@ -29,7 +29,13 @@ _GROUPS = (
     ("review", ("approve", "reject")),
     ("connect", ("prime", "mcp", "token")),
     ("serve", ("tick", "up")),
-    ("team", ("org",)),
+    (
+        "team",
+        (
+            "org",
+            "workflow",
+        ),
+    ),
     ("messages", ("send", "session-end", "handoff")),
     ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "bench", "completion", "help")),
 )

@@ -7,6 +7,8 @@ from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
 from aof.adapters.cli.vocabulary_org import VERBS as ORG
+from aof.adapters.cli.vocabulary_workflows import HOP, ROLE
+from aof.adapters.cli.vocabulary_workflows import VERBS as WORKFLOWS
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
 _MAYBE_ID = Argument(
@@ -132,6 +134,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--ttl", "how many seconds the lease lasts without a sign of life", metavar="S", type="float"),
             Option("--wait", "wait so many seconds for something to do", metavar="S", type="float"),
             Option("--key", "an idempotency key: the same call again gives the same run", metavar="K"),
+            HOP,
         ),
         example="aof claim --agent swe-backend",
     ),
@@ -216,7 +219,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--summary", "what was done; goes to the work log", metavar="T"),
             Option("--outcome", "complete, needs_review or blocked", metavar="O"),
             _BLOCKERS,
-            Option("--role", "the role that you act in", metavar="R", target="caller_role"),
+            ROLE,
+            HOP,
             _RUN,
             _AGENT,
         ),
@@ -227,7 +231,7 @@ VERBS: tuple[Verb, ...] = (
         "accept what is in review",
         "tasks:approve",
         arguments=(_ID,),
-        options=(_REASON,),
+        options=(_REASON, HOP),
         example="aof approve 001",
     ),
     Verb(
@@ -235,7 +239,7 @@ VERBS: tuple[Verb, ...] = (
         "send what is in review back",
         "tasks:reject",
         arguments=(_ID,),
-        options=(_BLOCKERS,),
+        options=(_BLOCKERS, HOP),
         example='aof reject 001 --blocker "no tests"',
     ),
     Verb(
@@ -396,6 +400,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof help claim",
     ),
     *vocabulary_surfaces.VERBS,
+    *WORKFLOWS,
     *service.VERBS,
     *vocabulary_bench.VERBS,
 )

@@ -13,6 +13,7 @@ from aof.core.tasks.kinds import Cause, Priority, Status, Visibility
 
 Outcome = Literal["complete", "needs_review", "blocked"]
 Object = dict[str, Any]
+Hop = Annotated[str, Meta(description="hop of the workflow")] | UnsetType
 
 
 class Create(Params, frozen=True, kw_only=True):
@@ -49,6 +50,7 @@ class Claim(Params, frozen=True, kw_only=True):
     ttl: Annotated[float, Meta(description="seconds")] | UnsetType = UNSET
     wait: Annotated[float, Meta(description="seconds to wait for work", ge=0, le=60)] | UnsetType = UNSET
     key: Text = UNSET
+    hop: Hop = UNSET
 
 
 class Worker(OnTask, frozen=True, kw_only=True):
@@ -101,6 +103,7 @@ class Complete(Worker, frozen=True, kw_only=True):
     tests: dict[str, int] | UnsetType = UNSET
     notes: Text = UNSET
     acceptance: list[Any] | UnsetType = UNSET
+    hop: Hop = UNSET
 
 
 class Fail(Worker, frozen=True, kw_only=True):
@@ -141,12 +144,14 @@ class Approve(OnTask, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
     reason: Text = UNSET
+    hop: Hop = UNSET
 
 
 class Reject(OnTask, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
     blockers: list[str]
+    hop: Hop = UNSET
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:

@@ -23,7 +23,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
     def needs(self, known: Records) -> Needs:
         """A run that ends in vain concerns whoever waits for the task."""
         own = frozenset({self.task_id})
-        if self.run is None:
+        task = known.tasks.get(self.task_id)
+        if self.run is None and (task is None or not task.gated):
             return Needs(write=own, results=own, files=referred(known, self.task_id))
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 
@@ -32,6 +33,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
+        return self._of_hop(records, task, now) if task.gated else self._of_task(records, task, now)
+
+    def _of_task(self, records: Records, task: Task, now: int) -> Verdict:
         lease = task.lease
         if lease is None or lease.agent != self.actor or self.run not in (None, lease.run_id):
             return Decision()
@@ -44,6 +48,14 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             return self._in_vain(records, task, lease, now)
         called = {} if self.caller == self.actor else {"calledBy": self.caller}
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
+
+    def _of_hop(self, records: Records, task: Task, now: int) -> Verdict:
+        """The same for the hop of a gated task that the run holds."""
+        from aof.core.workflows.troubles import end_session  # noqa: PLC0415 - few tasks have a workflow
+
+        if task.cancel is not None:
+            return decide(records, Settle(actor=self.actor, task_id=task.id), now) if self.run else Decision()
+        return end_session(records, task, self.actor, self.run, now)
 
     def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:
         if self.run is None:

@@ -25,7 +25,7 @@ def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError 
     """Why the chart does not allow the command; None when it does."""
     if isinstance(command, c.Create):
         return unknown_names(chart, {"agent": command.assignee, "role": command.role, "team": command.team})
-    if isinstance(command, c.Expire | c.Settle | c.TakeIn):
+    if isinstance(command, c.Expire | c.Settle | c.TakeIn | c.TimeOut | c.Attach):
         return None
     task = records.look(command.task_id)
     if isinstance(command, c.Edit) and isinstance(given := command.changes.get("routing"), dict):
@@ -53,7 +53,7 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
 
 def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
     """The refusal of a claim, or of what begins with one."""
-    if task is None or task.status != "ready" or task.lease is not None:
+    if task is None or task.lease is not None or not _to_take(task):
         return None
     agent = chart.by_id.get(acting(task, command))
     if agent is None or not (isinstance(command, c.Complete) or right_for(task, command) == "take"):
@@ -62,6 +62,11 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
     if refused is not None or isinstance(command, c.Complete):
         return refused  # what is over at once takes nobody's capacity
     return at_capacity(chart, agent, {name: len(records.held[name]) for name in counted(chart, agent)})
+
+
+def _to_take(task: Task) -> bool:
+    """Whether the task, or a hop of it, may be there to be taken."""
+    return task.status == "ready" or (task.gated and task.status == "in-progress")
 
 
 def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
@@ -73,7 +78,8 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
             Call("org_show", {}),
             agent=agent.id,
         )
-    why = refusal(chart, work_of(task.routing, task.profile), agent.id)
+    # Who may take a hop is the hop's to say.
+    why = None if task.gated else refusal(chart, work_of(task.routing, task.profile), agent.id)
     if why is not None:
         return NotRouted(
             f"{agent.id} may not take {task.id}: {why}",

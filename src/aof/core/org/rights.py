@@ -12,6 +12,7 @@ from aof.core.org.chart import OrgChart, RoleKind
 from aof.core.records import Records
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
+from aof.core.workflows.state import leases
 
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]
@@ -65,8 +66,9 @@ def _kind_of_role(chart: OrgChart, role: str) -> RoleKind:
 
 def acting(task: Task | None, command: c.OnTask) -> str:
     """Whose rights apply: the agent of the run that is named, else who acts, else who calls."""
-    lease = task.lease if task is not None else None
-    return lease.agent if lease is not None and command.run == lease.run_id else command.acting
+    if task is None or command.run is None:
+        return command.acting
+    return next((lease.agent for lease in leases(task) if lease.run_id == command.run), command.acting)
 
 
 def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
@@ -92,7 +94,7 @@ def right_for(task: Task, command: c.OnTask) -> Right:
     if isinstance(command, c.Approve | c.Reject):
         return "judge"
     if isinstance(command, c.Complete) and task.status == "review":
-        return "judge"
+        return "judge"  # of a gated task too: then it is the approval of a hop
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
@@ -111,14 +113,14 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
 
 def did(task: Task, agent: str) -> bool:
     """Whether the agent holds a run of the task or has had one."""
-    return agent in task.retry.agents or (task.lease is not None and task.lease.agent == agent)
+    return agent in task.retry.agents or any(lease.agent == agent for lease in leases(task))
 
 
 def owns(task: Task, agent: str) -> bool:
     """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
-    meant = task.routing.agent if task.lease is None else task.lease.agent
+    holders = tuple(lease.agent for lease in leases(task))
     stuck = task.status == "blocked" and agent in task.retry.agents
-    return stuck or agent in (meant, task.created_by, task.owner)
+    return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 
 def _reach(records: Records, chart: OrgChart, kind: Kind, right: Right) -> Reach:

@@ -27,14 +27,14 @@ _TYPES: dict[type[inspect.Type], type | tuple[type, ...]] = {
 }
 
 
-def misshapen(values: Any) -> Iterator[Finding]:
-    """Everything that keeps the document from being read as a chart."""
-    return _against(values, _shape(), ())
+def misshapen(values: Any, kind: type[msgspec.Struct] = OrgChart) -> Iterator[Finding]:
+    """Everything that keeps the document from being read as a chart, or as another kind of struct."""
+    return _against(values, _shape(kind), ())
 
 
 @cache
-def _shape() -> inspect.Type:
-    return inspect.type_info(OrgChart)
+def _shape(kind: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(kind)
 
 
 def _against(value: Any, kind: inspect.Type, at: _At) -> Iterator[Finding]:
@@ -78,6 +78,8 @@ def _chosen(value: Any, kind: inspect.UnionType) -> inspect.Type:
 
 
 def _fits(value: Any, kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.AnyType):
+        return True
     if isinstance(kind, inspect.LiteralType):
         return value in kind.values
     number = not isinstance(value, bool)

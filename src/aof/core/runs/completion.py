@@ -27,7 +27,7 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     if task.status == "done":
         return Decision()
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
-    if problem := _malformed(command, task, outcome):
+    if problem := malformed_report(command, task, outcome):
         return problem
     if task.status != "in-progress":
         return _without_a_run(records, task, command, outcome, now)
@@ -62,7 +62,8 @@ def _claim_and_report(records: Records, task: Task, command: Complete, outcome: 
     return Decision(drafts=started.drafts + reported, heartbeat=started.heartbeat, agent=command.acting)
 
 
-def _malformed(command: Complete, task: Task, outcome: str) -> AofError | None:
+def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | None:
+    """What is wrong with a report, whatever it is about."""
     if outcome not in OUTCOMES:
         return InvalidInput(
             f"outcome {outcome[:80]!r} does not exist",
@@ -111,6 +112,11 @@ def escaping(*refs: tuple[str, str | None]) -> AofError | None:
 
 
 def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], now: int) -> tuple[Draft, ...]:
+    return (report_of(task, command, outcome, by), *_applied(task, outcome, by, command.blockers, now))
+
+
+def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) -> Draft:
+    """The event of a run's report."""
     agent, run = by
     result: dict[str, Any] = {
         "agentId": agent,
@@ -127,8 +133,7 @@ def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], no
         payload["callerRole"] = command.caller_role
     if command.summary:
         payload["workLog"] = f"{agent}: {command.summary}"
-    reported = Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)
-    return (reported, *_applied(task, outcome, by, command.blockers, now))
+    return Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)
 
 
 def apply_result(task: Task, result: Result, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:

@@ -10,7 +10,11 @@ from aof.core.times import iso
 def close_run(
     task: Task, now: int, *, status: str, code: str, message: str = "", cause: str = "failed", counts: bool = False
 ) -> tuple[Draft, ...]:
-    """Close the current run, if one is open. Only what counts as a failure uses up an attempt."""
+    """Close the current run, if one is open, or those of all hops. Only what counts as a failure uses up an attempt."""
+    if task.gated:
+        from aof.core.workflows.ending import close_hops  # noqa: PLC0415 - few tasks have a workflow
+
+        return close_hops(task, now, status=status, code=code, message=message, cause=cause, counts=counts)
     lease = task.lease
     if lease is None or (task.cancel is not None and task.cancel.stopped):
         return ()

@@ -29,6 +29,7 @@ def evolve_run(run: Run | None, event: Event) -> Run | None:
             attempt=payload["attempt"],
             worker=payload["worker"],
             cause=payload["cause"],
+            hop=payload.get("hop"),
         )
     if run is None or event.run_id != run.run_id:
         return run
@@ -53,4 +54,6 @@ def result_of(event: Event) -> Result:
     """The result that a `task.completed` event reports."""
     fields: dict[str, Any] = dict(event.payload["result"])
     fields |= {"taskId": event.task_id, "runId": event.run_id, "completedAt": event.timestamp}
+    if "hop" in event.payload:
+        fields["hop"] = event.payload["hop"]
     return msgspec.convert(fields, Result)

@@ -112,7 +112,7 @@ def start(
     records: Records, task: Task, agent: str, now: int, *, ttl_ms: int | None = None, worker: str = "pull"
 ) -> Verdict:
     """The drafts of a new run under a new lease, whatever the status was."""
-    ttl = _ttl(records, task) if ttl_ms is None else ttl_ms
+    ttl = task_ttl(records, task) if ttl_ms is None else ttl_ms
     if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
         return problem
     attempt = task.retry.attempts + 1
@@ -135,7 +135,7 @@ def start(
     return Decision(drafts=(moved, started), heartbeat=first, agent=agent)
 
 
-def _ttl(records: Records, task: Task) -> int:
+def task_ttl(records: Records, task: Task) -> int:
     """The task's own figure, unless a file was edited so that it is none."""
     own = task.metadata.get("leaseTtlMs")
     return own if isinstance(own, int) and bad_ttl("leaseTtlMs", own) is None else records.policy.lease_ttl_ms

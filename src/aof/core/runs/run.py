@@ -19,6 +19,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
 
     task_id: str
     agent_id: str
+    hop: str | None = None
 
 
 class Run(_Document, frozen=True, kw_only=True):

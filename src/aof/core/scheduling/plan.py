@@ -44,7 +44,11 @@ class View:
 
     def heartbeat(self, task: Task) -> Heartbeat | None:
         """The task's last sign of life, as of now."""
-        return present(self.snapshot.heartbeats.get(task.id), self.now, self.snapshot.boot)
+        return self.beat_of(task.id)
+
+    def beat_of(self, place: str) -> Heartbeat | None:
+        """The last sign of life of a task's run, or of a hop's, as of now."""
+        return present(self.snapshot.heartbeats.get(place), self.now, self.snapshot.boot)
 
 
 Verdict = Action | str | None  # an action, the reason for none, or nothing to say
@@ -87,6 +91,34 @@ def _judged(view: View, task: Task, rules: Iterable[Rule]) -> Action | str:
     return reason
 
 
+def _hops(view: View, task: Task) -> Verdict:
+    """What is due in the workflow of a gated task: a hop whose holder vanished, or whose time is over."""
+    if not task.gated:
+        return None
+    from aof.core.workflows.timers import deadlines, ends  # noqa: PLC0415 - few tasks have a workflow
+
+    for run, (agent, end) in ends(task, view.beat_of).items():
+        if end <= view.now:
+            reason = f"no sign of life from {agent} since its lease ended"
+            return Action(action="stale_heartbeat", task_id=task.id, reason=reason, run_id=run)
+        view.again(end)
+    waits = task.status == "ready" and task.id not in view.snapshot.free
+    for hop, end in ({} if waits else deadlines(task)).items():
+        if end <= view.now:
+            reason = f"hop {hop} is not done in time"
+            return Action(action="hop_timeout", task_id=task.id, reason=reason, hop=hop)
+        view.again(end)
+    return None
+
+
+def _hop_waits(_view: View, task: Task) -> Verdict:
+    """Hops are claimed by who has their role; nothing is started for them."""
+    if not task.gated:
+        return None
+    hops = [hop for hop in task.workflow["hops"] if hop.get("status") in ("ready", "running", "review")]
+    return "; ".join(f"hop {hop['id']} ({hop['role']}) is {hop['status']}" for hop in hops) or "waits for its hops"
+
+
 def _cancelling(view: View, task: Task) -> Verdict:
     """A cancellation is carried on by who hosts the run, or by anybody once nobody does."""
     lease = task.lease
@@ -117,7 +149,7 @@ def _stale(view: View, task: Task) -> Verdict:
     """The lease has ended without a sign of life."""
     lease = task.lease
     if lease is None:
-        return "nobody holds it: it was begun by hand"
+        return None if task.gated else "nobody holds it: it was begun by hand"
     heartbeat = view.heartbeat(task)
     end = lease_end(lease, heartbeat)
     if end <= view.now:
@@ -145,7 +177,8 @@ def _too_long(view: View, task: Task) -> Verdict:
 
 def _at_work(view: View, task: Task) -> Verdict:
     lease = task.lease
-    assert lease is not None
+    if lease is None:
+        return _hop_waits(view, task)
     return f"{lease.agent} works on it, until {iso(lease_end(lease, view.heartbeat(task)))} without a sign of life"
 
 
@@ -196,6 +229,8 @@ def _spent(_view: View, task: Task) -> Verdict:
 
 def _assign(view: View, task: Task) -> Verdict:
     """Give a task that waits for nothing to the first agent that is right for it and has room."""
+    if task.gated:
+        return _waiting(view, task) or _too_early(view, task) or _hop_waits(view, task)
     if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
         return reason
     named = view.crew.route(task, view.capacity.agents)
@@ -240,8 +275,8 @@ def _seconds(millis: int) -> str:
     return f"{millis / 1000:g} s"
 
 
-RUNNING: tuple[Rule, ...] = (_cancelling, _orphaned, _stale, _too_long, _patience, _at_work)
+RUNNING: tuple[Rule, ...] = (_hops, _cancelling, _orphaned, _stale, _too_long, _patience, _at_work)
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
-READY: tuple[Rule, ...] = (_spent, _assign, _patience)
+READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)
-REVIEW: tuple[Rule, ...] = (_patience, _reviewed)
+REVIEW: tuple[Rule, ...] = (_hops, _patience, _reviewed)

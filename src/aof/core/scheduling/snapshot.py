@@ -36,6 +36,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     reason: str
     agent: str | None = None
     run_id: str | None = None
+    hop: str | None = None
 
 
 class LeftAlone(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

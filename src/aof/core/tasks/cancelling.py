@@ -105,6 +105,11 @@ def _children_first(records: Records, top: Task) -> list[Task]:
     return queue
 
 
+def _hop_workers(task: Task) -> tuple[str, ...]:
+    """What executes the runs of a gated task's hops."""
+    return tuple(hop["lease"]["worker"] for hop in task.workflow["hops"] if "lease" in hop)
+
+
 def _hosted(task: Task) -> bool:
-    lease = task.lease
-    return lease is not None and lease.worker != "pull" and not (task.cancel is not None and task.cancel.stopped)
+    workers = (task.lease.worker,) if task.lease is not None else _hop_workers(task) if task.gated else ()
+    return any(worker != "pull" for worker in workers) and not (task.cancel is not None and task.cancel.stopped)

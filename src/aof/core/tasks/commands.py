@@ -71,8 +71,22 @@ class Create(OnTask, frozen=True, kw_only=True):
     key: str | None = None
 
 
+class CreateGated(Create, frozen=True, kw_only=True):
+    """Bring a task into being that passes through a workflow, with the template as it is now."""
+
+    template: dict[str, Any]
+
+
+class Attach(OnTask, frozen=True, kw_only=True):
+    """Let a task that names a workflow begin it, with the template as it is now."""
+
+    template: dict[str, Any]
+
+
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task: a new run under a new lease."""
+    """Take the task, or one of its hops: a new run under a new lease."""
+
+    hop: str | None = None
 
     ttl_ms: int | None = None
     worker: str = "pull"
@@ -128,18 +142,21 @@ class Complete(OnTask, frozen=True, kw_only=True):
     notes: str | None = None
     acceptance: tuple[Any, ...] = ()
     caller_role: str | None = None
+    hop: str | None = None
 
 
 class Approve(OnTask, frozen=True, kw_only=True):
     """Accept what is in review."""
 
     reason: str | None = None
+    hop: str | None = None
 
 
 class Reject(OnTask, frozen=True, kw_only=True):
     """Send what is in review back to be done again."""
 
     blockers: tuple[str, ...]
+    hop: str | None = None
 
 
 class Fail(OnTask, frozen=True, kw_only=True):
@@ -221,6 +238,12 @@ class Unlink(OnTask, frozen=True, kw_only=True):
 
 class Expire(OnTask, frozen=True, kw_only=True):
     """Recover a run whose lease has ended: by its reported result, else by requeueing."""
+
+
+class TimeOut(OnTask, frozen=True, kw_only=True):
+    """End a hop whose time is over, if it is."""
+
+    hop: str
 
 
 class Promote(OnTask, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
 
 
-def create(records: Records, command: Create, now: int) -> Verdict:
+def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
     """Create the task, or answer with the one that its key already made."""
     if problem := _malformed(command):
         return problem
@@ -32,7 +32,7 @@ def create(records: Records, command: Create, now: int) -> Verdict:
     if refusal:
         return refusal
     status = "backlog" if command.metadata.get("draft") else command.status
-    fields = _fields(command, status, records.policy.max_attempts)
+    fields = _fields(command, status, records.policy.max_attempts) | (more or {})
     front = {name: value for name, value in fields.items() if name != "body"}
     return limits.data("the task", front) or Decision(drafts=born(records, command.task_id, {"task": fields}, now))
 
@@ -110,7 +110,8 @@ def _routing(command: Create) -> dict[str, Any]:
 
 def digest(command: Create) -> str:
     """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
-    request = msgspec.structs.replace(command, task_id="", actor="", run=None)
+    fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
+    request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     import hashlib  # noqa: PLC0415 - 5 ms that only a key needs
 
     return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:32]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aof.core import limits
 from aof.core.errors import AofError
-from aof.core.records import Records, Verdict
+from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import completion, exiting, lease, recovery, retry, review
 from aof.core.tasks import (
     blocking,
@@ -28,7 +28,8 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
     if isinstance(command, c.OwnRule):
         return command.decide(records, now)
-    return _unheard(records, command) or _forbidden(records, command) or _DECIDERS[type(command)](records, command, now)
+    refusal = _unheard(records, command) or _forbidden(records, command)
+    return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
@@ -54,10 +55,42 @@ def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
     return forbidden(records, chart, command)
 
 
+def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
+    """What the command means for a task that passes through a workflow; None where that makes no difference."""
+    task = None if isinstance(command, c.Create) else records.look(command.task_id)
+    if task is None or not (task.gated or task.routing.workflow):
+        return None
+    from aof.core.workflows.decide import gated  # noqa: PLC0415 - few tasks have a workflow
+
+    return gated(records, task, command, now)
+
+
+def _create_gated(records: Records, command: c.CreateGated, now: int) -> Verdict:
+    from aof.core.workflows.steering import create  # noqa: PLC0415
+
+    return create(records, command, now)
+
+
+def _attach(records: Records, command: c.Attach, now: int) -> Verdict:
+    from aof.core.workflows.steering import attach  # noqa: PLC0415
+
+    return attach(records, command, now)
+
+
+def _time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
+    if not records.task(command.task_id).workflow:
+        return Decision()
+    from aof.core.workflows.troubles import time_out  # noqa: PLC0415
+
+    return time_out(records, command, now)
+
+
 _NAME: Final = 128
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
 _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Create: creating.create,
+    c.CreateGated: _create_gated,
+    c.Attach: _attach,
     c.Claim: lease.claim,
     c.Beat: lease.beat,
     c.Release: lease.release,
@@ -81,6 +114,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Link: linking.link,
     c.Unlink: linking.unlink,
     c.Expire: recovery.expire,
+    c.TimeOut: _time_out,
     c.Promote: scheduled.promote,
     c.Bury: scheduled.bury,
     c.Alert: scheduled.alert,

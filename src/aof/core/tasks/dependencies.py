@@ -34,7 +34,7 @@ def add_dependency(records: Records, command: AddDependency, now: int) -> Verdic
         return circle
     edges = [*task.depends_on, blocker_id]
     added = Draft(type="task.dependency.updated", task_id=task.id, payload={"dependsOn": edges, "added": blocker_id})
-    held = (_held(task, blocker, now),) if blocker.status in FAILED and task.status in _HELD else ()
+    held = (held_by(task, blocker, now),) if blocker.status in FAILED and task.status in _HELD else ()
     return Decision(drafts=(added, *held))
 
 
@@ -91,7 +91,7 @@ def back(
     """Return to `ready` or `backlog`; on to `blocked` where a dependency has died in the meantime."""
     moved = transition(task, target, reason=reason, **more)
     dead = dead_dependency(records, task.depends_on, but)
-    return (moved,) if dead is None else (moved, _held(task, dead, now, origin=target))
+    return (moved,) if dead is None else (moved, held_by(task, dead, now, origin=target))
 
 
 def cascade(records: Records, died: tuple[str, ...], status: str, now: int) -> tuple[Draft, ...]:
@@ -134,9 +134,10 @@ def hold_at_birth(task_id: str, dead: Task, now: int, origin: str) -> Draft:
 def hold(records: Records, task: Task, edges: tuple[str, ...], now: int) -> tuple[Draft, ...]:
     """Block a waiting task at once when one of its new dependencies is dead already."""
     dead = dead_dependency(records, edges)
-    return () if dead is None or task.status not in _HELD else (_held(task, dead, now),)
+    return () if dead is None or task.status not in _HELD else (held_by(task, dead, now),)
 
 
-def _held(task: Task, dead: Task, now: int, origin: str | None = None) -> Draft:
+def held_by(task: Task, dead: Task, now: int, origin: str | None = None) -> Draft:
+    """The event by which a dead dependency blocks a task."""
     reason = f"dependency {dead.id} is {dead.status}"
     return to_blocked(task, now, kind="blocked", reason=reason, by="aof", origin=origin, dependency=dead.id)

@@ -30,7 +30,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "metadata": {},
 }
 EDITABLE: Final = ("description", *_DEFAULTS)
-_RESERVED: Final = frozenset({"workLog", "note", "blockers", "at", "runId"})
+_RESERVED: Final = frozenset({"workLog", "note", "blockers", "at", "runId", "hop"})
 _PERCENT: Final = 100
 
 
@@ -89,6 +89,14 @@ def report(records: Records, command: Report, now: int) -> Verdict:
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
+    draft = progress_of(task, command, task.lease.run_id if task.lease else None)
+    if isinstance(draft, AofError):
+        return draft
+    return Decision(drafts=(draft,), heartbeat=next_beat(records, task, now), agent=holder)
+
+
+def progress_of(task: Task, command: Report, run: str | None) -> Draft | AofError:
+    """The event of a run's progress, or what is wrong with it."""
     given = (("text", command.text), ("percent", command.percent), ("phase", command.phase))
     payload: dict[str, Any] = command.facts | {name: value for name, value in given if value is not None}
     parts = (("Progress", command.text), ("Notes", command.note), ("Blockers", "; ".join(command.blockers)))
@@ -97,9 +105,7 @@ def report(records: Records, command: Report, now: int) -> Verdict:
         return problem
     if said:
         payload["workLog"] = said
-    run = task.lease.run_id if task.lease else None
-    draft = Draft(type="task.progress", task_id=task.id, run_id=run, payload=payload)
-    return Decision(drafts=(draft,), heartbeat=next_beat(records, task, now), agent=holder)
+    return Draft(type="task.progress", task_id=task.id, run_id=run, payload=payload)
 
 
 def _bad_report(task: Task, command: Report, payload: dict[str, Any]) -> AofError | None:

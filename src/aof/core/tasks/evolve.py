@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from aof.core.events import Event
+from aof.core.events import Draft, Event
 from aof.core.tasks import worklog
 from aof.core.tasks.lifecycle import FINISHED
 from aof.core.tasks.task import Blocked, Cancel, Failure, Lease, Link, Retry, Task
@@ -30,8 +30,7 @@ def evolve(task: Task | None, event: Event) -> Task:
         return task
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
-    handler = _HANDLERS.get(event.type)
-    changes = handler(task, event) if handler else {}
+    changes = _changes(task, event)
     entry = event.payload.get("workLog")
     if entry is not None:
         changes["body"] = worklog.append(changes.get("body", task.body), event.timestamp, entry)
@@ -39,9 +38,33 @@ def evolve(task: Task | None, event: Event) -> Task:
     return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
 
 
+def _changes(task: Task, event: Event) -> dict[str, Any]:
+    if "hop" in event.payload or event.type.startswith("task.workflow."):
+        from aof.core.workflows.evolve import task_changes  # noqa: PLC0415 - few tasks have a workflow
+
+        return task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+    handler = _HANDLERS.get(event.type)
+    return handler(task, event) if handler else {}
+
+
 def _moment(task: Task, event: Event) -> str:
     """When the event was: a task's own times do not run backwards, also where the clock was turned back."""
     return max(task.updated_at, event.timestamp)
+
+
+def evolve_draft(draft: Draft, timestamp: str) -> Task:
+    """The task that a draft of its creation will bring into being."""
+    return _created(
+        Event(
+            seq=0,
+            type=draft.type,
+            timestamp=timestamp,
+            actor="",
+            task_id=draft.task_id,
+            payload=draft.payload,
+            commit=(1, 1),
+        )
+    )
 
 
 def _created(event: Event) -> Task:
@@ -66,6 +89,10 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
         changes["blocked"] = None
     if "error" in payload:
         changes["last_error"] = msgspec.convert(payload["error"], Failure)
+    if task.gated and task.status in ("blocked", "backlog"):
+        from aof.core.workflows.evolve import resumed  # noqa: PLC0415 - few tasks have a workflow
+
+        changes["workflow"] = resumed(task.workflow, event.timestamp)
     if target in FINISHED:
         changes["ended_at"] = _moment(task, event)
     elif task.ended_at is not None:

@@ -110,7 +110,6 @@ _CHECKS: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "acceptance": _list,
     "constraints": _object,
     "profile": _profile,
-    "workflow": _object,
     "metadata": _metadata,
     "extra": _object,
 }

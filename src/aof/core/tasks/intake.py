@@ -37,7 +37,6 @@ THEIRS: Final = frozenset(
         "parentId",
         "dependsOn",
         "routing",
-        "workflow",
         "acceptance",
         "constraints",
         "profile",
@@ -57,6 +56,8 @@ def take_in(records: Records, command: TakeIn, now: int) -> Verdict:
         return _adopt(records, command, now)
     task = records.task(command.task_id)
     changes = theirs(command.changes)
+    if task.gated and "routing" in changes:
+        changes["routing"] = (changes["routing"] or {}) | {"workflow": task.routing.workflow}
     if problem := malformed(changes) or _bad_place(task, command) or _bad_edges(records, task, changes):
         return problem
     after = msgspec.structs.replace(task, depends_on=tuple(changes.get("dependsOn", task.depends_on)))
@@ -104,11 +105,22 @@ def _bad_place(task: Task, command: TakeIn) -> AofError | None:
         )
     if problem := limits.choice("status", target, STATUSES):
         return problem
-    if target != "cancelled" and (refusal := graph.being_cancelled(task)):
+    if refusal := _past_its_hops(task, target) or (graph.being_cancelled(task) if target != "cancelled" else None):
         return refusal
     if allows(task.status, target) or (target == "ready" and task.status in FINISHED):
         return None
     return no_edge(task, target, "move the file back to the folder that the log names")
+
+
+def _past_its_hops(task: Task, target: str) -> AofError | None:
+    """No file is moved past the gates of a workflow."""
+    if not task.gated or not (target in ("done", "review") or (task.status == "review" and target == "ready")):
+        return None
+    return InvalidTransition(
+        f"{task.id} is in a DAG workflow and was put into {target} by hand",
+        "move it back; only the outcomes of its hops move it on",
+        Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
+    )
 
 
 def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Draft, ...] | AofError:

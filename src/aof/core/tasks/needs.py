@@ -68,16 +68,42 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     base = _starting(command, known)
     chart, task = known.records.policy.org, known.task(command.task_id)
     agent = chart.by_id.get(command.acting) if chart is not None else None
-    if chart is None or agent is None or task is None or task.status != "ready":
+    takes = task is not None and (task.status == "ready" or (task.gated and task.status == "in-progress"))
+    if chart is None or agent is None or not takes:
         return base
     from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
 
     return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
 
 
-def _beating(command: c.OnTask, _known: Known) -> Needs:
-    own = frozenset({command.task_id})
-    return Needs(write=own, heartbeats=own)
+def _beating(command: c.OnTask, known: Known) -> Needs:
+    return Needs(write=frozenset({command.task_id}), heartbeats=_running(command, known))
+
+
+def _running(command: c.OnTask, known: Known) -> frozenset[str]:
+    """What the records of the current run go by; for a gated task, those of each hop that is running."""
+    task = known.task(command.task_id)
+    if task is None or not task.gated:
+        return frozenset({command.task_id})
+    return frozenset(f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
+
+
+def _completing(command: c.OnTask, known: Known) -> Needs:
+    """A report ends a run; in a workflow it may also kill the task."""
+    base = _starting(command, known)
+    task = known.task(command.task_id)
+    if task is None or not task.gated:
+        return base
+    more = _ending(command, known)
+    write = base.write | more.write
+    read = (base.read | more.read) - write
+    return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents)
+
+
+def _judging(command: c.OnTask, known: Known) -> Needs:
+    """Like `_returning`; what lets a workflow go on may also find that it has failed."""
+    task = known.task(command.task_id)
+    return _ending(command, known) if task is not None and task.gated else _returning(command, known)
 
 
 def _returning(command: c.OnTask, known: Known) -> Needs:
@@ -124,10 +150,11 @@ def _settling(command: c.OnTask, known: Known) -> Needs:
 
 def _expire(command: c.OnTask, known: Known) -> Needs:
     task = known.task(command.task_id)
-    own = frozenset({command.task_id})
     cancelled = task is not None and task.cancel is not None
     base = _cancelling(command, known) if cancelled else _ending(command, known)
-    return msgspec.structs.replace(base, heartbeats=own, results=own, files=referred(known.records, command.task_id))
+    running = _running(command, known)
+    files = referred(known.records, command.task_id)
+    return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
 
 
 def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
@@ -159,7 +186,7 @@ def _link(command: c.Link, known: Known) -> Needs:
 def _update(command: c.Update, known: Known) -> Needs:
     describe = _claiming if command.status == "in-progress" else _MOVES.get(str(command.status), _beating)
     base = describe(command, known)
-    return msgspec.structs.replace(base, heartbeats=frozenset({command.task_id}))
+    return msgspec.structs.replace(base, heartbeats=_running(command, known))
 
 
 def _take_in(command: c.TakeIn, known: Known) -> Needs:
@@ -189,20 +216,23 @@ _MOVES: dict[str, Callable[[Any, Known], Needs]] = {
 }
 _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Create: _create,
+    c.CreateGated: _create,
     c.Claim: _claiming,
-    c.Complete: _starting,
+    c.Complete: _completing,
     c.Beat: _beating,
     c.Report: _beating,
-    c.Release: _returning,
-    c.Reject: _returning,
-    c.Unblock: _returning,
-    c.Resume: _returning,
+    c.Release: _judging,
+    c.Approve: _judging,
+    c.Reject: _judging,
+    c.Unblock: _judging,
+    c.Resume: _judging,
     c.Fail: _ending,
     c.RetryTask: _ending,
+    c.TimeOut: _ending,
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,
-    c.Promote: _returning,
+    c.Promote: _judging,
     c.Bury: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from aof.core.runs.lease import lease_end
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks.graph import retry_at
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Lease, Task
 
 Normalized = Literal[
     "draft",
@@ -56,7 +56,7 @@ def _ready(task: Task, _heartbeat: Heartbeat | None, now: int) -> Normalized:
 
 
 def _running(task: Task, heartbeat: Heartbeat | None, now: int) -> Normalized:
-    lease = task.lease
+    lease = _last_lease(task, heartbeat) if task.gated else task.lease
     over = lease is None or lease_end(lease, heartbeat) <= now
     if task.cancel is not None and (task.cancel.stopped or not over):
         return "cancelling"
@@ -64,6 +64,13 @@ def _running(task: Task, heartbeat: Heartbeat | None, now: int) -> Normalized:
         return "lost"
     beaten = heartbeat is not None and heartbeat.run_id == lease.run_id and heartbeat.beat_count > 0
     return "running" if beaten or task.progress else "preparing"
+
+
+def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:
+    """Of the hops of a gated task the one that lasts longest speaks for all."""
+    from aof.core.workflows.state import leases  # noqa: PLC0415 - few tasks have a workflow
+
+    return max(leases(task), key=lambda lease: lease_end(lease, heartbeat), default=None)
 
 
 def _dead(task: Task, _heartbeat: Heartbeat | None, _now: int) -> Normalized:

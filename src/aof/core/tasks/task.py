@@ -149,5 +149,10 @@ class Task(_Part, frozen=True, kw_only=True):
     layout: str | None = None
     archived: bool = False
 
+    @property
+    def gated(self) -> bool:
+        """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
+        return "template" in self.workflow
+
 
 NOT_FRONTMATTER = ("body", "extra", "layout", "archived")

@@ -39,7 +39,7 @@ def update(records: Records, command: Update, now: int) -> Verdict:
     task = records.task(command.task_id)
     moving = command.status is not None and command.status != task.status
     writer = _writer(task, command, writes=moving or command.body is not None)
-    if refusal := _malformed(command) or (writer if isinstance(writer, AofError) else None):
+    if refusal := malformed_update(command) or (writer if isinstance(writer, AofError) else None):
         return refusal
     if moving:
         decision = move(records, task, command, now)
@@ -63,7 +63,8 @@ def _writer(task: Task, command: Update, *, writes: bool) -> str | AofError | No
     return None
 
 
-def _malformed(command: Update) -> AofError | None:
+def malformed_update(command: Update) -> AofError | None:
+    """What is wrong with the call itself."""
     return (
         limits.text("reason", command.reason, limits.REASON)
         or limits.text("body", command.body, limits.BODY)

@@ -76,14 +76,22 @@ class TaskFiles:
     def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
         """Write one of the current run's files; `new` when there surely is none of this name."""
         folder = self._paths.run(task_id)
-        temporary = f"{self._paths.temporary}/{task_id}.{name}"
+        temporary = f"{self._paths.temporary}/{task_id.replace('/', '.')}.{name}"
         self._disk.write_new(temporary, data)
         put = self._disk.rename if new else self._disk.replace
         try:
             put(temporary, f"{folder}/{name}")
         except FileNotFoundError:
-            self._make(folder)
+            self.make_way(task_id)
             self._disk.rename(temporary, f"{folder}/{name}")
+
+    def make_way(self, place: str) -> None:
+        """Make the folder of a task's or a hop's runs, with all that are above it."""
+        folder = self._paths.run(place.partition("/")[0])
+        self._make(folder)
+        for part in place.split("/")[1:]:
+            folder = f"{folder}/{part}"
+            self._make(folder)
 
     def begin_run(self, task_id: str, earlier: int) -> None:
         """Make room for a new run: the files of the one before go to `attempts/<n>/`, where nothing is overwritten."""

@@ -98,7 +98,8 @@ class Index:
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds."""
-        return self._names(f"whose = ? AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL", agent)
+        own = f"whose = ?1 AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL"
+        return self._names(f"({own}) OR (hops IS NOT NULL AND instr(hops, char(10) || ?1 || char(10)) > 0)", agent)
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""

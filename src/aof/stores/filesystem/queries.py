@@ -70,7 +70,7 @@ def _counted(lanes: list[str]) -> str:
 
 
 def _is_tallied(query: Query) -> bool:
-    return query.tag is None and query.search is None and query.parent_id is None
+    return query.tag is None and query.search is None and query.parent_id is None and not query.open_hops
 
 
 def _tallied(query: Query, shared: list[str]) -> str:
@@ -88,6 +88,9 @@ def _tallied(query: Query, shared: list[str]) -> str:
 def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
+    if query.open_hops:
+        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {rows.within('in-progress')}"
+        return
     if query.runnable_at is not None:
         if query.waiting_in in wanted:
             yield f"{_free(query)} AND (waits_until IS NULL OR waits_until <= :moment)"

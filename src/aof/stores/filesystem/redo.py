@@ -61,15 +61,23 @@ class Redo:
 
     def unknown_runs(self, folded: Folded) -> None:
         """Put runs aside that the log knows nothing of, because nobody flushed it before the power went."""
-        task_id, known = _task(folded).id, {str(run.attempt) for run in folded.runs[:-1]}
+        task_id, runs = _task(folded).id, folded.by_hop()
         for folder in (self._paths.run(task_id), self._paths.run(task_id, archived=True)):
             if not os.path.isdir(folder):
                 continue
-            current = self._files.run_document(f"{folder}/run.json", Run)
-            kept = os.listdir(f"{folder}/attempts") if os.path.isdir(f"{folder}/attempts") else ()
-            more = current is not None and current.attempt > len(folded.runs)
-            if more or not folded.runs or not known.issuperset(kept):
+            hops = os.listdir(f"{folder}/hops") if os.path.isdir(f"{folder}/hops") else ()
+            unknown = not folded.runs or self._unknown(folder, runs.get(None, []), len(folded.runs))
+            if unknown or any(
+                self._unknown(f"{folder}/hops/{hop}", runs.get(hop, []), len(folded.runs)) for hop in hops
+            ):
                 self.set_aside(folder, f"{task_id}.runs")
+
+    def _unknown(self, folder: str, runs: list[Run], last: int) -> bool:
+        """Whether a folder holds a run that is not among these, which are numbered up to the last one."""
+        current = self._files.run_document(f"{folder}/run.json", Run)
+        kept = os.listdir(f"{folder}/attempts") if os.path.isdir(f"{folder}/attempts") else ()
+        more = current is not None and (current.attempt > last or not runs)
+        return more or not {str(run.attempt) for run in runs[:-1]}.issuperset(kept)
 
     def unknown_handoffs(self, last: int) -> None:
         """Put records aside that the log may know nothing of; its own versions are redone."""
@@ -117,12 +125,19 @@ class Redo:
             return
         if task.archived:
             self._files.archive_runs(task.id)
-        folder = self._paths.run(task.id, archived=task.archived)
-        self._make(folder)
-        if len(folded.runs) > 1:
+        top = self._paths.run(task.id, archived=task.archived)
+        self._make(top)
+        for hop, runs in folded.by_hop().items():
+            if hop is not None:
+                self._make(f"{top}/hops")
+                self._make(f"{top}/hops/{hop}")
+            self._runs_in(top if hop is None else f"{top}/hops/{hop}", runs, task, folded)
+
+    def _runs_in(self, folder: str, runs: list[Run], task: Task, folded: Folded) -> None:
+        if len(runs) > 1:
             self._make(f"{folder}/attempts")
-        for run in folded.runs:
-            current = run is folded.runs[-1]
+        for run in runs:
+            current = run is runs[-1]
             place = folder if current else f"{folder}/attempts/{run.attempt}"
             if not current:
                 self._make(place)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:  # who only asks for rows needs no records
     codec = Lazily("aof.stores.filesystem.codec")
 
-VERSION: Final = 4
+VERSION: Final = 5
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 FOLDERS: Final = (*STATUSES, "archive")
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
@@ -34,16 +34,18 @@ _TURNS: Final = {priority: str(rank) for rank, priority in enumerate(PRIORITIES)
 _FREE, _MUST_NOT_START = 0, 2
 
 # `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
-# 2 for it must not start. `tallies` says how many tasks are alike in all that its columns name.
+# 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken.
+# `tallies` says how many tasks are alike in all that its columns name.
 TABLES: Final = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
   place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
-  waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT
+  waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT, hops TEXT
 );
 CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
 CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
+CREATE INDEX by_hops ON tasks (hops) WHERE hops IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 CREATE TABLE tallies (
@@ -53,7 +55,8 @@ CREATE TABLE tallies (
 """
 # Binding a None is slow in Python's sqlite3, so 0 is bound where a value is rarely there.
 INSERT: Final = """INSERT INTO tasks VALUES
-  (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?)"""
+  (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?,
+   nullif(?, 0))"""
 
 
 def _alike(row: str) -> str:
@@ -125,10 +128,14 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
     """A task as a row, held by nothing yet; its record as JSON may be at hand already."""
     routing, tags, metadata = task.routing, task.routing.tags, task.metadata
     whose = task.lease.agent if task.lease is not None else routing.agent
+    hops: str | int = 0
     folder = "archive" if task.archived else task.status
     may_start = task.cancel is None and not metadata.get("draft")
     held = -1 if folder in OVER else _FREE if may_start else _MUST_NOT_START
     task_id = task.id
+    if task.gated:
+        whose, hops, takable = _of_hops(task)
+        held = held if takable or held < 0 else _MUST_NOT_START
     return (
         _FIRST[folder] | _days[task_id[5:15]] | int(task_id[16:]),
         task.status,
@@ -144,7 +151,18 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or codec.encode_task(task)).decode(),
+        hops,
     )
+
+
+def _of_hops(task: Task) -> tuple[str | None, str | int, bool]:
+    """Of a gated task: its first holder, the column `hops`, and whether a hop could be taken were nothing else."""
+    states = task.workflow["hops"]
+    holders = [hop["lease"]["agent"] for hop in states if "lease" in hop]
+    takable = any(hop["status"] == "ready" for hop in states)
+    beside = "+" if takable and task.cancel is None else ""
+    running = BETWEEN.join((beside, *holders, "")) if holders and task.status == "in-progress" else 0
+    return holders[0] if holders else None, running, takable
 
 
 def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
@@ -153,7 +171,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(
         [
             (status, place >= archive, hidden, whose, resource, held, until != 0)
-            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _ in made
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _ in made
         ]
     )
 

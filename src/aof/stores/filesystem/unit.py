@@ -20,6 +20,7 @@ from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.core.times import day, iso
+from aof.lazily import Lazily
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.filesystem import chain, markdown
@@ -32,9 +33,14 @@ from aof.stores.filesystem.paths import folder_of
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
     from aof.core.tasks.commands import TakeIn
+    from aof.stores.filesystem import hop_runs
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handed
+    from aof.stores.filesystem.hop_runs import HopChanges
     from aof.stores.filesystem.store import FilesystemStore
+else:  # few tasks have a workflow
+    hop_runs = Lazily("aof.stores.filesystem.hop_runs")
+    HopChanges = dict
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
 _replace = msgspec.structs.replace
@@ -74,6 +80,7 @@ class _Change(msgspec.Struct):
     digest: str = ""
     documents: dict[str, bytes] = {}
     handed: Handed | None = None
+    hops: HopChanges | None = None
 
 
 class FilesystemUnit:
@@ -132,14 +139,14 @@ class FilesystemUnit:
 
     def result(self, task_id: str) -> Result | AofError | None:
         """What the current or last run has reported, if it has; an error where its file makes no sense."""
-        task = self.task(task_id)
+        task = self.task(task_id.partition("/")[0])
         if task is None:
             return None
         return self._store.files.read_result(task_id, archived=task.archived)
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """The last sign of life."""
-        task = self.task(task_id)
+        task = self.task(task_id.partition("/")[0])
         if task is None:
             return None
         return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
@@ -195,7 +202,8 @@ class FilesystemUnit:
         """Write a sign of life, neither flushed nor logged."""
         try:
             first = heartbeat.beat_count == 0
-            self._store.files.write_run(heartbeat.task_id, "run_heartbeat.json", document(heartbeat), new=first)
+            place = heartbeat.task_id if heartbeat.hop is None else f"{heartbeat.task_id}/hops/{heartbeat.hop}"
+            self._store.files.write_run(place, "run_heartbeat.json", document(heartbeat), new=first)
         except OSError as error:
             raise failed(error, "write the heartbeat") from error
 
@@ -247,7 +255,9 @@ class FilesystemUnit:
             else:
                 change.task = evolve(change.task, event)
             change.last = event.commit[0]
-            if event.type in RUN_EVENTS:
+            if event.type in RUN_EVENTS and "hop" in event.payload:
+                change.hops = hop_runs.after(self._store, change.hops, event, change.before.task)
+            elif event.type in RUN_EVENTS:
                 if event.type == "task.attempt.started":
                     change.begins = True
                     change.earlier_runs = change.before.task.retry.attempts if change.before.task else 0
@@ -266,7 +276,7 @@ class FilesystemUnit:
             documents["run.json"] = document(change.run)
         if change.result is not None:
             documents["run_result.json"] = document(change.result)
-        change.documents = documents
+        change.documents = documents if change.hops is None else documents | hop_runs.documents(change.hops)
 
     def _append(self, events: list[Event], changes: dict[str, _Change], today: str) -> tuple[Event, ...]:
         sealed: list[Event] = []
@@ -331,8 +341,11 @@ class FilesystemUnit:
         folder = folder_of(change.task)
         if change.begins:
             files.begin_run(task_id, change.earlier_runs)
-        for name, data in change.documents.items():
-            files.write_run(task_id, name, data, new=change.begins or name == "run_result.json")
+        if change.hops is not None:
+            hop_runs.write(files, task_id, change.hops)
+        else:
+            for name, data in change.documents.items():
+                files.write_run(task_id, name, data, new=change.begins or name == "run_result.json")
         before, examined = change.before, change.before.examined
         held = before.held or (examined is not None and task_id != self._taking)
         if not held:

@@ -102,6 +102,7 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
         facts.append(("created", f"{ago(millis(task['createdAt']), now)} by {task['createdBy']}"))
         if lease := task.get("lease"):
             facts.append(("held by", f"{lease['agent']}, lease ends {ago(millis(lease['expiresAt']), now)}"))
+        facts += _hops(task.get("workflow", {}))
         if held := task.get("blocked"):
             facts.append(("blocked", held["reason"]))
         if warning := task.get("warning"):
@@ -121,3 +122,16 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
             screen.line(task["body"].rstrip())
 
     return Answer(task, text)
+
+
+def _hops(workflow: dict[str, Any]) -> list[tuple[str, str]]:
+    """One line for each hop of a gated task."""
+    if "template" not in workflow:
+        return []
+    lines = [("workflow", f"{workflow['name']} ({workflow.get('state', 'open')})")]
+    for hop in workflow["hops"]:
+        who = f" by {hop['lease']['agent']}" if "lease" in hop else ""
+        silent = hop.get("status") in ("done", "ready")
+        why = f": {hop['reason']}" if hop.get("reason") and not silent else ""
+        lines.append(("hop", f"{hop['id']} [{hop['role']}] {hop.get('status', 'waiting')}{who}{why}"))
+    return lines

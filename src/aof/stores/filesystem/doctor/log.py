@@ -10,6 +10,7 @@ from aof.core.errors import AofError, LogDamaged
 from aof.core.events import Draft, is_remark
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
+from aof.core.workflows.state import workflow_of
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem import chain, checkpoint, markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
@@ -119,7 +120,9 @@ def version_of(store: FilesystemStore, task_id: str, folder: str) -> Task | None
     try:
         data = read(store.paths.task(folder, task_id))
         task = markdown.parse(data, archived=folder == "archive") if data is not None else None
-    except (OSError, AofError):
+        if task is not None and task.gated:
+            workflow_of(task)
+    except (OSError, AofError, msgspec.ValidationError):
         return None
     return task if task is not None and task.id == task_id and task.rev > 0 else None
 

@@ -35,9 +35,11 @@ def _odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
     """Each file that is not as the log says, and whether there is one."""
     if folded.task is None or not folded.runs:
         return
-    folder = store.paths.run(folded.task.id, archived=folded.task.archived)
+    top = store.paths.run(folded.task.id, archived=folded.task.archived)
+    last = {hop: runs[-1] for hop, runs in folded.by_hop().items()}
     for run in folded.runs:
-        place = folder if run is folded.runs[-1] else f"{folder}/attempts/{run.attempt}"
+        folder = top if run.hop is None else f"{top}/hops/{run.hop}"
+        place = folder if run is last[run.hop] else f"{folder}/attempts/{run.attempt}"
         result = folded.results.get(run.run_id)
         for name, wanted in (("run.json", document(run)), ("run_result.json", document(result) if result else None)):
             found = _content(f"{place}/{name}")

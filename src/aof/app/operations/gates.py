@@ -1,0 +1,92 @@
+"""Operations about workflows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from aof.app.hop_views import Portrait
+from aof.app.operations.row import OnTask, Operation, Params
+from aof.app.results import Moved, Result
+
+
+class OneWorkflow(Params, frozen=True, kw_only=True):
+    """A workflow by its name, or a task in one."""
+
+    name: Annotated[str, Meta(description="a workflow, or a task's ID")]
+
+
+class MaybeWorkflow(Params, frozen=True, kw_only=True):
+    """One workflow, or all of them."""
+
+    name: Annotated[str, Meta(description="none: all of them")] | UnsetType = UNSET
+
+
+class WorkflowNames(Result, frozen=True, kw_only=True):
+    """What tasks can be created with."""
+
+    workflows: tuple[str, ...]
+
+
+class Checked(Result, frozen=True, kw_only=True):
+    """What is wrong with which template."""
+
+    ok: bool
+    workflows: list[dict[str, Any]]
+
+
+def _names(fabric: Any, _values: dict[str, Any]) -> WorkflowNames:
+    return WorkflowNames(workflows=fabric.workflows())
+
+
+def _check(fabric: Any, values: dict[str, Any]) -> Checked:
+    reports = fabric.workflow_check(**values)
+    told = [msgspec.to_builtins(report) for report in reports]
+    return Checked(
+        ok=all(report.ok for report in reports),
+        workflows=[{name: one for name, one in row.items() if name != "document"} for row in told],
+    )
+
+
+ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="workflows",
+        parameters=Params,
+        result=WorkflowNames,
+        help="The workflows that tasks can be created with.",
+        effect="read",
+        tool="aof_workflows",
+        verb="workflow show",
+        ask=_names,
+    ),
+    Operation(
+        name="workflow_show",
+        parameters=OneWorkflow,
+        result=Portrait,
+        help="A workflow, or where a task stands in its own.",
+        effect="read",
+        tool="aof_workflow_show",
+        verb="workflow show",
+    ),
+    Operation(
+        name="workflow_check",
+        parameters=MaybeWorkflow,
+        result=Checked,
+        help="What is wrong with the workflows that are written down.",
+        effect="read",
+        tool="aof_workflow_check",
+        verb="workflow check",
+        ask=_check,
+    ),
+    Operation(
+        name="workflow_attach",
+        parameters=OnTask,
+        result=Moved,
+        help="Let a task that a person wrote by hand begin the workflow that it names.",
+        effect="write",
+        tool="aof_workflow_attach",
+        verb="workflow attach",
+    ),
+)

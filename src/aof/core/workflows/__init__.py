@@ -1,0 +1,1 @@
+"""Gated workflows: templates, conditions, the hops that a task passes through, and how they go on."""

@@ -1,0 +1,301 @@
+"""Taking a hop and keeping it: each has its own lease, so that hops really run beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core import limits
+from aof.core.errors import (
+    AlreadyClaimed,
+    AofError,
+    Call,
+    HopRoleMismatch,
+    InvalidInput,
+    NotLeaseHolder,
+    NotReady,
+    RunRequired,
+    SelfApproval,
+    StaleLease,
+)
+from aof.core.ids import run_id
+from aof.core.org.finding import suggestion
+from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.lease import task_ttl
+from aof.core.runs.run import Heartbeat
+from aof.core.tasks import commands as c
+from aof.core.tasks import editing, graph
+from aof.core.tasks.fields import bad_ttl
+from aof.core.tasks.task import Task
+from aof.core.times import iso, millis
+from aof.core.workflows.state import HopState, Workflow, place, workflow_of
+from aof.core.workflows.walk import Walk
+
+
+def claim(records: Records, command: c.Claim, now: int) -> Verdict:
+    """Take one hop: the one that is named, else the first that this agent can take."""
+    task = records.task(command.task_id)
+    if problem := limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker):
+        return problem
+    workflow = workflow_of(task)
+    again = next((hop for hop in workflow.hops if command.key is not None and _repeats(hop, command)), None)
+    if again is not None:
+        return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
+    refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
+    if refusal is not None:
+        return refusal
+    hop = chosen(records, task, command.acting, command.hop, now)
+    if isinstance(hop, AofError):
+        return hop
+    walk = Walk(records, task, now)
+    refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, key=command.key)
+    if refusal is not None:
+        return refusal
+    run = run_id(task.id, task.retry.attempts + 1)
+    return walk.finish("claimed", agent=command.acting, heartbeat=_first_beat(walk, hop.id, run))
+
+
+def _repeats(hop: HopState, command: c.Claim) -> bool:
+    return hop.lease is not None and (hop.lease.key, hop.lease.agent) == (command.key, command.acting)
+
+
+def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: int) -> HopState | AofError:
+    """The hop that the agent takes, or why there is none."""
+    workflow = workflow_of(task)
+    if wanted is not None:
+        named = hop_named(task, workflow, wanted)
+        return named if isinstance(named, AofError) else _not_to_take(records, task, named, agent, now) or named
+    refusals: list[AofError] = []
+    for hop in workflow.hops:
+        refusal = _not_to_take(records, task, hop, agent, now)
+        if refusal is None:
+            return hop
+        refusals.append(refusal)
+    by_weight = sorted(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
+    return by_weight[0]
+
+
+_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, SelfApproval: 0, AlreadyClaimed: 1}
+
+
+def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
+    """The hop of that name."""
+    known = {hop.id: hop for hop in workflow.hops}
+    if wanted in known:
+        return known[wanted]
+    return InvalidInput(
+        f"the workflow '{workflow.name}' of {task.id} has no hop '{wanted[:80]}'",
+        suggestion(wanted[:80], known, f"use one of: {', '.join(known)}"),
+        Call("workflow", {"action": "show", "name": task.id}),
+    )
+
+
+def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: int) -> AofError | None:
+    if hop.lease is not None:
+        return AlreadyClaimed(
+            f"hop '{hop.id}' of {task.id} is already claimed by {hop.lease.agent}",
+            "take another one",
+            Call("claim", {"agent": agent}),
+            holder=hop.lease.agent,
+            run_id=hop.lease.run_id,
+            expires_at=hop.lease.expires_at,
+        )
+    if hop.status != "ready":
+        call = Call("approve", {"task_id": task.id, "hop": hop.id}) if hop.status == "review" else None
+        call = Call("unblock", {"task_id": task.id}) if hop.status == "blocked" else call
+        return NotReady(
+            f"hop '{hop.id}' of {task.id} is {hop.status}{f': {hop.reason}' if hop.reason else ''}",
+            "see where each hop stands" if call is None else "let it go on first",
+            call or Call("workflow", {"action": "show", "name": task.id}),
+            status=hop.status,
+            hop=hop.id,
+        )
+    if (refusal := wrong_role(records, task, hop, agent) or own_work(records, task, hop, agent)) is not None:
+        return refusal
+    if hop.not_before is not None and millis(hop.not_before) > now:
+        return NotReady(
+            f"hop '{hop.id}' of {task.id} is retried at {hop.not_before}, after failure {hop.failures}",
+            "wait until then, or end the wait",
+            Call("retry", {"task_id": task.id, "reason": "…"}),
+            not_before=hop.not_before,
+        )
+    return None
+
+
+def wrong_role(
+    records: Records, task: Task, hop: HopState, agent: str, said: str | None = None
+) -> HopRoleMismatch | None:
+    """The refusal of an agent that the org chart knows, and knows not to have the hop's role."""
+    chart = records.policy.org
+    if chart is None or agent not in chart.by_id:
+        return None
+    has = chart.roles_of.get(agent, frozenset())
+    if said is not None and said != hop.role:
+        given = f"the role given is '{said[:80]}'"
+    elif hop.role not in has:
+        given = f"{agent} has {', '.join(sorted(has)) or 'no role'}"
+    else:
+        return None
+    who = ", ".join(chart.holders.get(hop.role, ())[:10]) or "nobody in the org chart"
+    return HopRoleMismatch(
+        f"hop '{hop.id}' of {task.id} needs the role '{hop.role}', and {given}",
+        f"leave it to {who}",
+        Call("workflow", {"action": "show", "name": task.id}),
+        hop=hop.id,
+        role=hop.role,
+    )
+
+
+def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
+    """The refusal of an agent in the org chart that would judge what it did itself in a hop before."""
+    chart, workflow = records.policy.org, workflow_of(task)
+    if chart is None or agent not in chart.by_id or not workflow.template.by_id[hop.id].can_reject:
+        return None
+    before = workflow.template.before(hop.id)
+    done = [other.id for other in workflow.hops if other.id in before and other.agent == agent]
+    if not done:
+        return None
+    return SelfApproval(
+        f"{agent} did hop '{done[0]}' of {task.id} and cannot judge it in hop '{hop.id}'",
+        "let another agent or a person take it",
+        Call("workflow", {"action": "show", "name": task.id}),
+        agent=agent,
+        hop=hop.id,
+    )
+
+
+def start(
+    walk: Walk,
+    hop: HopState,
+    agent: str,
+    *,
+    ttl_ms: int | None = None,
+    worker: str = "pull",
+    key: str | None = None,
+) -> AofError | None:
+    """A new run of the hop under a new lease."""
+    task = walk.task
+    ttl = task_ttl(walk.records, task) if ttl_ms is None else ttl_ms
+    if problem := limits.names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
+        return problem
+    attempt = task.retry.attempts + 1
+    more: dict[str, Any] = {"key": key} if key is not None else {}
+    walk.add(
+        "task.attempt.started",
+        hop.id,
+        run_id(task.id, attempt),
+        agent=agent,
+        attempt=attempt,
+        epoch=hop.epoch + 1,
+        expiresAt=iso(walk.now + ttl),
+        ttlMs=ttl,
+        worker=worker,
+        cause=task.retry.cause or ("first" if hop.epoch == 0 else "retry"),
+        **more,
+    )
+    return None
+
+
+def _first_beat(walk: Walk, hop: str, run: str) -> Heartbeat:
+    lease = walk.workflow.hop(hop).lease
+    assert lease is not None
+    return Heartbeat(
+        task_id=walk.task.id,
+        agent_id=lease.agent,
+        run_id=run,
+        last_heartbeat=lease.acquired_at,
+        beat_count=0,
+        expires_at=lease.expires_at,
+        hop=hop,
+    )
+
+
+def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofError:
+    """The hop that a worker's write counts for, or why the caller may not write."""
+    running = workflow.running()
+    if command.run is not None:
+        own = [hop for hop in running if hop.lease is not None and hop.lease.run_id == command.run]
+        return own[0] if own and task.cancel is None else _stale(task, command.run)
+    mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
+    if not running:
+        call = Call("claim", {"task_id": task.id, "agent": command.acting})
+        return StaleLease(f"{task.id} is {task.status}: nobody is running it", "claim a hop first", call)
+    if not mine:
+        holders = ", ".join(f"{hop.agent} ({hop.id})" for hop in running)
+        return NotLeaseHolder(
+            f"{task.id} is held by {holders}, not by {command.acting}",
+            "only who holds a hop may write to it",
+            Call("workflow", {"action": "show", "name": task.id}),
+            holder=running[0].agent,
+        )
+    if len(mine) > 1 or command.acting in task.retry.agents:
+        why = "holds several hops" if len(mine) > 1 else "has had an earlier run"
+        return RunRequired(
+            f"{command.acting} {why} of {task.id} and must name the run it acts for",
+            "name the run that the claim returned",
+            Call("heartbeat", {"task_id": task.id, "run": mine[0].run_id}),
+        )
+    return mine[0] if task.cancel is None else _stale(task, str(mine[0].run_id))
+
+
+def _stale(task: Task, run: str) -> StaleLease:
+    why = "it is being cancelled" if task.cancel is not None else "its hop has ended or was taken anew"
+    return StaleLease(
+        f"run {run[:80]} no longer holds a hop of {task.id}: {why}",
+        "stop this work; what it did later is not recorded",
+        Call("workflow", {"action": "show", "name": task.id}),
+        run_id=run[:80],
+    )
+
+
+def beat(records: Records, command: c.Beat, now: int) -> Verdict:
+    """A sign of life of one hop's run."""
+    task = records.task(command.task_id)
+    hop = held(task, workflow_of(task), command)
+    if isinstance(hop, AofError):
+        return hop
+    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+        return problem
+    return Decision(heartbeat=next_beat(records, task, hop, now, command.ttl_ms), agent=hop.agent)
+
+
+def next_beat(records: Records, task: Task, hop: HopState, now: int, ttl_ms: int | None = None) -> Heartbeat:
+    """The heartbeat that follows the hop's last one."""
+    lease = hop.lease
+    assert lease is not None
+    last = records.heartbeats[place(task.id, hop.id)]
+    count = last.beat_count if last is not None and last.run_id == lease.run_id else 0
+    return Heartbeat(
+        task_id=task.id,
+        agent_id=lease.agent,
+        run_id=lease.run_id,
+        last_heartbeat=iso(now),
+        beat_count=count + 1,
+        expires_at=iso(now + (ttl_ms or lease.ttl_ms)),
+        hop=hop.id,
+    )
+
+
+def report(records: Records, command: c.Report, now: int) -> Verdict:
+    """Progress of one hop's run; it is a sign of life too."""
+    task = records.task(command.task_id)
+    hop = held(task, workflow_of(task), command)
+    if isinstance(hop, AofError):
+        return hop
+    draft = editing.progress_of(task, command, hop.run_id)
+    if isinstance(draft, AofError):
+        return draft
+    draft.payload["hop"] = hop.id
+    return Decision(drafts=(draft,), heartbeat=next_beat(records, task, hop, now), agent=hop.agent)
+
+
+def release(records: Records, command: c.Release, now: int) -> Verdict:
+    """Give a hop back; its run ends without a result, and that is no failure."""
+    task = records.task(command.task_id)
+    hop = held(task, workflow_of(task), command)
+    if isinstance(hop, AofError):
+        return hop
+    if problem := limits.text("reason", command.reason, limits.REASON):
+        return problem
+    walk = Walk(records, task, now)
+    walk.end_run(hop, status="released", code="released")
+    return walk.finish(command.reason or "released", agent=hop.agent)

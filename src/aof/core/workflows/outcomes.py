@@ -1,0 +1,231 @@
+"""How a hop ends with an outcome: complete advances, needs_review sends back, blocked holds."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.errors import AofError, Call, InvalidInput, NotReady, OutcomeRequired
+from aof.core.ids import run_id, task_of_run
+from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.completion import malformed_report, report_of
+from aof.core.tasks import commands as c
+from aof.core.tasks import graph
+from aof.core.tasks.task import Task
+from aof.core.workflows.claiming import chosen, held, hop_named, start, wrong_role
+from aof.core.workflows.flow import reset_by
+from aof.core.workflows.state import HopState, Workflow, workflow_of
+from aof.core.workflows.walk import Walk
+
+OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
+_MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"
+
+
+def complete(records: Records, command: c.Complete, now: int) -> Verdict:
+    """Close the hop's run with its outcome, and let the workflow go on."""
+    task = records.task(command.task_id)
+    if task.status == "done":
+        return Decision()
+    workflow = workflow_of(task)
+    if command.run is None and task.status == "review" and command.outcome == "complete":
+        return _accepted(records, command, command.summary, now)
+    walk = Walk(records, task, now)
+    hop = _hop_of(walk, workflow, command)
+    if isinstance(hop, AofError):
+        return _explained(task, workflow, command) or hop
+    problem = (
+        _explained(task, workflow, command, hop)
+        or malformed_report(command, task, OUTCOMES[str(command.outcome)])
+        or wrong_role(records, task, hop, hop.agent or command.acting, command.caller_role)
+        or _cannot_reject(task, workflow, hop, command)
+    )
+    if problem is not None:
+        return problem
+    _end(walk, walk.workflow.hop(hop.id), command)
+    return walk.finish(str(command.outcome), agent=hop.agent)
+
+
+def _holds(workflow: Workflow, agent: str) -> bool:
+    return any(hop.lease is not None and hop.lease.agent == agent for hop in workflow.hops)
+
+
+def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | AofError:
+    """The hop that the outcome is about: the one that is held, else one that is claimed in the same commit."""
+    task = walk.task
+    if command.run is not None and task_of_run(command.run) == task.id:
+        return held(task, workflow, command)
+    if _holds(workflow, command.acting) or (command.hop is None and workflow.running()):
+        return held(task, workflow, msgspec.structs.replace(command, run=None))
+    refusal = None if task.status == "in-progress" else graph.readiness(walk.records, task, walk.now)
+    hop = refusal or chosen(walk.records, task, command.acting, command.hop, walk.now)
+    if isinstance(hop, AofError):
+        return hop
+    return start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
+
+
+def current(workflow: Workflow) -> str:
+    """The hops that the work is at, as messages name them."""
+    open_now = [hop.id for hop in workflow.hops if hop.status in ("running", "ready", "review", "blocked")]
+    return ", ".join(open_now) or "none"
+
+
+def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str = "") -> OutcomeRequired:
+    """The teaching refusal for a gated task."""
+    at = hop or current(workflow)
+    return OutcomeRequired(
+        f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what or 'an outcome is required'}",
+        f"gated tasks need the parameter 'outcome' ({_MEANINGS}) and take a 'summary'",
+        Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
+        hop=at,
+        outcomes=list(OUTCOMES),
+    )
+
+
+def _explained(task: Task, workflow: Workflow, command: c.Complete, hop: HopState | None = None) -> AofError | None:
+    """What is wrong with the call itself, whoever makes it."""
+    name = hop.id if hop is not None else command.hop
+    if command.outcome is None:
+        return outcome_required(task, workflow, name)
+    if command.outcome not in OUTCOMES:
+        return outcome_required(task, workflow, name, f"there is no outcome '{str(command.outcome)[:80]}'")
+    if command.outcome != "complete" and not any(text.strip() for text in command.blockers):
+        return InvalidInput(
+            f"outcome '{command.outcome}' needs 'blockers': say what has to change or is in the way",
+            "give at least one blocker",
+            Call("complete", {"task_id": task.id, "outcome": command.outcome, "blockers": ["no test for expiry"]}),
+        )
+    return None
+
+
+def _cannot_reject(task: Task, workflow: Workflow, hop: HopState, command: c.Complete) -> AofError | None:
+    rule = workflow.template.by_id[hop.id]
+    if command.outcome != "needs_review" or (rule.can_reject and rule.depends_on):
+        return None
+    why = "is the first: nothing comes before it" if not rule.depends_on else "has no 'canReject: true'"
+    return OutcomeRequired(
+        f"hop '{hop.id}' of {task.id} cannot reject: it {why}; use outcome 'complete' or 'blocked'",
+        "complete it, or hold it with blockers",
+        Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
+        hop=hop.id,
+    )
+
+
+def _end(walk: Walk, hop: HopState, command: c.Complete) -> None:
+    """The run's report, its end, and the hop's step."""
+    agent, run = hop.agent or command.acting, hop.run_id or run_id(walk.task.id, walk.task.retry.attempts + 1)
+    outcome = OUTCOMES[str(command.outcome)]
+    reported = report_of(walk.task, command, outcome, (agent, run))
+    walk.add(reported.type, hop.id, run, **reported.payload)
+    walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
+    follow(walk, hop.id, outcome, command.blockers, command.summary)
+
+
+def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], summary: str | None = None) -> None:
+    """The hop's own step after its run reported an outcome."""
+    rule, hop = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id)
+    run, agent = hop.run_id, str(hop.agent)
+    said = "; ".join(blockers)
+    walk.by = agent
+    if outcome == "blocked":
+        reason = said or "the run reported that it is blocked"
+        walk.step(hop_id, "blocked", "blocked", run, agent=agent, blockers=list(blockers), reason=reason)
+    elif outcome == "needs_review" and rule.can_reject and rule.depends_on:
+        send_back(walk, hop_id, agent, blockers, summary)
+    elif outcome == "done" and rule.auto_advance:
+        walk.step(hop_id, "completed", "done", run, agent=agent, outcome="complete")
+    else:
+        walk.step(hop_id, "waiting_approval", "review", run, agent=agent, reason=said or "waits for an approval")
+
+
+def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], summary: str | None) -> None:
+    """Reject: the origin, or the hops directly before, begin anew with all that comes after them."""
+    hop, rule = walk.workflow.hop(hop_id), walk.workflow.template.by_id[hop_id]
+    said = "; ".join(blockers)
+    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {said}"}
+    count = hop.rejections + 1
+    if count >= walk.workflow.template.rejection_limit:
+        walk.step(
+            hop_id, "failed", "failed", hop.run_id, agent=agent, rejections=count, reason=_often(count, said), **more
+        )
+        return
+    back_to = rule.depends_on if rule.rejection_strategy == "predecessors" else walk.workflow.template.origins(hop_id)
+    more |= {"backTo": list(back_to), "summary": summary, "rejections": count, "reason": said}
+    walk.step(hop_id, "rejected", "rejected", hop.run_id, agent=agent, **more)
+    for name in reset_by(walk.workflow, tuple(back_to)):
+        if name == hop_id:
+            continue
+        again = walk.workflow.hop(name)
+        if again.lease is not None:
+            walk.end_run(again, status="cancelled", code="reset", message=f"'{hop_id}' rejected")
+        if walk.workflow.hop(name).status != "waiting":
+            walk.step(name, "reset", "waiting", reason=f"'{hop_id}' rejected: {said}")
+
+
+def _often(count: int, said: str) -> str:
+    return f"rejected {count} times, last: {said}"
+
+
+def approve(records: Records, command: c.Approve, now: int) -> Verdict:
+    """Accept a hop that waits for it."""
+    task = records.task(command.task_id)
+    if task.status == "done":
+        return Decision()
+    return _accepted(records, command, command.reason, now)
+
+
+def _accepted(records: Records, command: c.Approve | c.Complete, text: str | None, now: int) -> Verdict:
+    task, by = records.task(command.task_id), command.acting
+    hop = _waiting(task, command.hop)
+    if isinstance(hop, AofError):
+        return hop
+    walk = Walk(records, task, now)
+    more = {"workLog": f"{by}: {text}"} if text else {}
+    walk.step(hop.id, "approved", "done", hop.run_id, agent=by, reason=text, **more)
+    return walk.finish("approved", agent=by)
+
+
+def reject(records: Records, command: c.Reject, now: int) -> Verdict:
+    """Send a hop that waits for approval back to be done again; this counts as a rejection of it."""
+    task = records.task(command.task_id)
+    if not any(text.strip() for text in command.blockers):
+        call = Call("reject", {"task_id": task.id, "blockers": ["…"]})
+        return InvalidInput("a rejection needs at least one blocker", "say what has to change", call)
+    hop = _waiting(task, command.hop)
+    if isinstance(hop, AofError):
+        return hop
+    walk = Walk(records, task, now)
+    by, said, count = command.acting, "; ".join(command.blockers), hop.rejections + 1
+    more = {"blockers": list(command.blockers), "workLog": f"{by} rejected '{hop.id}': {said}"}
+    if count >= walk.workflow.template.rejection_limit:
+        walk.step(hop.id, "failed", "failed", agent=by, rejections=count, reason=_often(count, said), **more)
+    else:
+        walk.step(hop.id, "rejected", "rejected", agent=by, rejections=count, reason=said, **more)
+        walk.step(hop.id, "opened", "ready", reason=said)
+    return walk.finish(said, agent=by)
+
+
+def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
+    workflow = workflow_of(task)
+    named = hop_named(task, workflow, wanted) if wanted is not None else None
+    if isinstance(named, AofError):
+        return named
+    waiting = [hop for hop in workflow.hops if hop.status == "review" and named in (None, hop)]
+    held_up = graph.being_cancelled(task) or (None if task.status not in ("backlog", "blocked") else _on_hold(task))
+    if held_up is not None:
+        return held_up
+    if len(waiting) == 1:
+        return waiting[0]
+    if waiting:
+        names = ", ".join(hop.id for hop in waiting)
+        return InvalidInput(
+            f"several hops of {task.id} wait for an approval: {names}",
+            "name one of them",
+            Call("approve", {"task_id": task.id, "hop": waiting[0].id}),
+        )
+    return outcome_required(task, workflow, wanted, "no hop waits for an approval; its holder gives an outcome")
+
+
+def _on_hold(task: Task) -> NotReady:
+    why = f": {task.blocked.reason}" if task.blocked else ""
+    return NotReady(f"{task.id} is {task.status}{why}", "let it go on first", Call("unblock", {"task_id": task.id}))

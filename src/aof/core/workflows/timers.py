@@ -1,0 +1,47 @@
+"""When something is due in a workflow: the end of a hop's lease, the end of its time. Must not know what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from aof.core.runs.lease import lease_end
+from aof.core.runs.run import Heartbeat
+from aof.core.tasks.task import Task
+from aof.core.times import millis
+from aof.core.workflows.state import place, workflow_of
+
+ACTIVE: Final = ("ready", "in-progress", "review")
+
+
+def ends(task: Task, heartbeat: Callable[[str], Heartbeat | None]) -> dict[str, tuple[str, int]]:
+    """When the lease of each running hop ends: its agent and the moment, by the run."""
+    running = workflow_of(task).running()
+    return {
+        hop.lease.run_id: (hop.lease.agent, lease_end(hop.lease, heartbeat(place(task.id, hop.id))))
+        for hop in running
+        if hop.lease is not None
+    }
+
+
+def deadlines(task: Task, dependencies: Iterable[Task | None] = ()) -> dict[str, int]:
+    """When the time of each open hop is over: counted from its opening, and not before its task could run."""
+    if not task.gated or task.status not in ACTIVE or task.cancel is not None or task.archived:
+        return {}
+    workflow = workflow_of(task)
+    since = 0
+    for blocker in dependencies:
+        if blocker is None or blocker.status != "done":
+            return {}
+        since = max(since, millis(blocker.ended_at or blocker.updated_at))
+    found: dict[str, int] = {}
+    for hop in workflow.hops:
+        limit = workflow.template.by_id[hop.id].timeout_ms
+        if limit is not None and hop.opened_at is not None and hop.status in ("ready", "running", "review"):
+            found[hop.id] = max(millis(hop.opened_at), since) + limit
+    return found
+
+
+def due(task: Task, now: int, dependencies: Iterable[Task | None] = ()) -> tuple[str, ...]:
+    """The hops whose time is over: each wants a `TimeOut` command."""
+    return tuple(hop for hop, end in deadlines(task, dependencies).items() if end <= now)
