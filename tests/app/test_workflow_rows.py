@@ -214,7 +214,7 @@ def test_the_role_of_who_the_chart_knows_is_checked_at_claim_and_completion(char
         if passes:
             assert fabric.complete(task, agent=agent, caller_role=role, outcome="complete").status == "ready"
         else:
-            error = charted.refused(fabric.complete, task, agent=agent, caller_caller_role=role, outcome="complete")
+            error = charted.refused(fabric.complete, task, agent=agent, caller_role=role, outcome="complete")
             assert error.code == "wrong_role"
             assert "'code-review'" in error.message
             assert "'reviewer'" in error.message

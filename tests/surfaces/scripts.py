@@ -165,6 +165,16 @@ def teaming(tape: Tape) -> None:
     tape.refused("session_end", "invalid", run="nothing")
 
 
+def gating(tape: Tape) -> None:
+    task_id = tape.task("In no workflow")
+    tape.ask("workflow_check")
+    tape.refused("workflow_check", "workflow_not_found", name="nothing")
+    tape.refused("workflow_show", "workflow_not_found", name="nothing")
+    tape.refused("workflow_show", "invalid", name=task_id)
+    tape.refused("workflow_attach", "invalid", task_id=task_id)
+    tape.refused("workflow_attach", "task_not_found", task_id=MISSING)
+
+
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
@@ -174,5 +184,6 @@ SCRIPTS: tuple[Script, ...] = (
     ordering,
     looking,
     teaming,
+    gating,
     looking_after,
 )

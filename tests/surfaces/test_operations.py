@@ -22,7 +22,7 @@ _OWN = {
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
     "as_actor", "close", "events", "follow", "get", "held_back", "now", "org_load", "org_report", "own_run", "resolve",
-    "running", "settle",
+    "running", "settle", "workflows",
 }  # fmt: skip
 
 

@@ -118,7 +118,7 @@ class Gating(Scheduling):
         raise InvalidWorkflow(
             f"the workflow '{name}' cannot be used: {line}{first.detail}",
             f"{first.fix}; see all that is wrong",
-            Call("workflow", {"action": "check", "name": name}),
+            Call("workflow_check", {"name": name}),
             workflow=name,
             path=report.path,
         )
@@ -134,7 +134,7 @@ class Gating(Scheduling):
         raise WorkflowNotFound(
             f"there is no workflow '{name[:80]}'",
             suggestion(name[:80], known, otherwise),
-            Call("workflow", {"action": "check"}),
+            Call("workflow_check", {}),
             workflow=name[:80],
         )
 

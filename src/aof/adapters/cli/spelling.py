@@ -19,7 +19,11 @@ _WORDS = {
     "org_route": "org route",
     "org_show": "org show",
     "session_end": "session-end",
+    "workflow_attach": "workflow attach",
+    "workflow_check": "workflow check",
+    "workflow_show": "workflow show",
 }
+_NAMES = {"workflow_attach": {"task_id": "name"}}
 
 
 def spell(call: Call) -> str:
@@ -27,13 +31,13 @@ def spell(call: Call) -> str:
     words = _WORDS.get(call.operation, call.operation)
     verb = next(verb for verb in VERBS if verb.name == words.split()[0])
     places = {argument.target for argument in verb.arguments}
+    names = _NAMES.get(call.operation, {})
+    given = {names.get(name, name): value for name, value in call.arguments.items()}
     parts = ["aof", words]
-    parts += [
-        _quote(call.arguments[argument.target]) for argument in verb.arguments if argument.target in call.arguments
-    ]
+    parts += [_quote(given[argument.target]) for argument in verb.arguments if argument.target in given]
     for option in verb.options:
-        if option.target in call.arguments and option.target not in places:
-            value = call.arguments[option.target]
+        if option.target in given and option.target not in places:
+            value = given[option.target]
             if option.kind == FLAG:
                 parts.append(option.name)
                 continue

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from aof.app.hop_views import Portrait
 from aof.app.operations.row import OnTask, Operation, Params
 from aof.app.results import Moved, Result
+from aof.core.org.finding import Finding
 
 
 class OneWorkflow(Params, frozen=True, kw_only=True):
@@ -24,43 +24,29 @@ class MaybeWorkflow(Params, frozen=True, kw_only=True):
     name: Annotated[str, Meta(description="none: all of them")] | UnsetType = UNSET
 
 
-class WorkflowNames(Result, frozen=True, kw_only=True):
-    """What tasks can be created with."""
-
-    workflows: tuple[str, ...]
-
-
 class Checked(Result, frozen=True, kw_only=True):
-    """What is wrong with which template."""
+    """Which templates were looked at, and what is wrong with them."""
 
     ok: bool
-    workflows: list[dict[str, Any]]
-
-
-def _names(fabric: Any, _values: dict[str, Any]) -> WorkflowNames:
-    return WorkflowNames(workflows=fabric.workflows())
+    workflows: list[str]
+    problems: list[dict[str, Any]]
 
 
 def _check(fabric: Any, values: dict[str, Any]) -> Checked:
     reports = fabric.workflow_check(**values)
-    told = [msgspec.to_builtins(report) for report in reports]
     return Checked(
         ok=all(report.ok for report in reports),
-        workflows=[{name: one for name, one in row.items() if name != "document"} for row in told],
+        workflows=[report.name for report in reports],
+        problems=[_problem(report.path, finding) for report in reports for finding in report.findings],
     )
 
 
+def _problem(path: str, finding: Finding) -> dict[str, Any]:
+    names = ("code", "severity", "line", "detail", "fix")
+    return {"file": path, "path": finding.where} | {name: getattr(finding, name) for name in names}
+
+
 ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="workflows",
-        parameters=Params,
-        result=WorkflowNames,
-        help="The workflows that tasks can be created with.",
-        effect="read",
-        tool="aof_workflows",
-        verb="workflow show",
-        ask=_names,
-    ),
     Operation(
         name="workflow_show",
         parameters=OneWorkflow,

@@ -85,7 +85,7 @@ def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | Invalid
     return InvalidInput(
         f"the workflow '{workflow.name}' of {task.id} has no hop '{wanted[:80]}'",
         suggestion(wanted[:80], known, f"use one of: {', '.join(known)}"),
-        Call("workflow", {"action": "show", "name": task.id}),
+        Call("workflow_show", {"name": task.id}),
     )
 
 
@@ -105,7 +105,7 @@ def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: i
         return NotReady(
             f"hop '{hop.id}' of {task.id} is {hop.status}{f': {hop.reason}' if hop.reason else ''}",
             "see where each hop stands" if call is None else "let it go on first",
-            call or Call("workflow", {"action": "show", "name": task.id}),
+            call or Call("workflow_show", {"name": task.id}),
             status=hop.status,
             hop=hop.id,
         )
@@ -139,7 +139,7 @@ def wrong_role(
     return HopRoleMismatch(
         f"hop '{hop.id}' of {task.id} needs the role '{hop.role}', and {given}",
         f"leave it to {who}",
-        Call("workflow", {"action": "show", "name": task.id}),
+        Call("workflow_show", {"name": task.id}),
         hop=hop.id,
         role=hop.role,
     )
@@ -157,7 +157,7 @@ def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApp
     return SelfApproval(
         f"{agent} did hop '{done[0]}' of {task.id} and cannot judge it in hop '{hop.id}'",
         "let another agent or a person take it",
-        Call("workflow", {"action": "show", "name": task.id}),
+        Call("workflow_show", {"name": task.id}),
         agent=agent,
         hop=hop.id,
     )
@@ -224,7 +224,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
         return NotLeaseHolder(
             f"{task.id} is held by {holders}, not by {command.acting}",
             "only who holds a hop may write to it",
-            Call("workflow", {"action": "show", "name": task.id}),
+            Call("workflow_show", {"name": task.id}),
             holder=running[0].agent,
         )
     if len(mine) > 1 or command.acting in task.retry.agents:
@@ -242,7 +242,7 @@ def _stale(task: Task, run: str) -> StaleLease:
     return StaleLease(
         f"run {run[:80]} no longer holds a hop of {task.id}: {why}",
         "stop this work; what it did later is not recorded",
-        Call("workflow", {"action": "show", "name": task.id}),
+        Call("workflow_show", {"name": task.id}),
         run_id=run[:80],
     )
 

@@ -65,7 +65,7 @@ def usable(document: dict[str, Any], name: str | None) -> Template | InvalidWork
     return InvalidWorkflow(
         f"the workflow '{shown}' cannot be used: {first.where}: {first.detail}{more}",
         f"{first.fix}; see all of it",
-        Call("workflow", {"action": "check", "name": shown}),
+        Call("workflow_check", {"name": shown}),
         workflow=shown,
     )
 
@@ -97,7 +97,7 @@ def not_attached(task: Task) -> NotAttached:
     return NotAttached(
         f"{task.id} names the workflow '{task.routing.workflow}' and has not begun it",
         "begin it first",
-        Call("workflow", {"action": "attach", "name": task.id}),
+        Call("workflow_attach", {"task_id": task.id}),
         task_id=task.id,
         workflow=task.routing.workflow,
     )
