@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from aof.app.arguments import checked
+from aof.app.families import Families
 from aof.app.questions import Questions
 from aof.app.reading import Reading
 from aof.app.results import (
@@ -48,7 +49,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Questions):
+class Fabric(Questions, Families):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from aof.app.results import Listed, Row, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
-from aof.core.ids import is_part, is_task_id
+from aof.core.ids import is_part, is_task_id, task_of_run
 from aof.core.records import Policy
 from aof.core.tasks.lifecycle import STATUSES
 from aof.core.tasks.task import Task
@@ -27,13 +27,16 @@ class Reading:
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
-        part = _text(part)
+        part = _as_meant(_text(part))
         if is_task_id(part):
             return part
         found = self._store.ids(part) if is_part(part) else ()
         if len(found) == 1:
             return found[0]
         if not found:
+            padded = part.zfill(3)
+            if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
+                raise TaskNotFound(f"there is no task {part!r}", f"did you mean '{padded}'?", asked=part)
             raise TaskNotFound(
                 f"there is no task {part[:80]!r}", "list what there is", Call("list", {}), asked=part[:80]
             )
@@ -124,6 +127,12 @@ class Reading:
 def _text(given: object) -> str:
     """Callers without a type checker may send anything; only text can stand for a task."""
     return given.strip() if isinstance(given, str) else ""
+
+
+def _as_meant(part: str) -> str:
+    """The part as it is written in IDs: people type `#007` and `task-…`, and copy the IDs of runs."""
+    part = part.removeprefix("#").upper()
+    return task_of_run(part) or part
 
 
 def _is_count(given: object) -> bool:

@@ -27,7 +27,7 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
-    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "help")),
+    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "version", "help")),
 )
 
 

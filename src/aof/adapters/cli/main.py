@@ -35,10 +35,9 @@ def main(words: list[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the reader has gone
         return 0
     except Exception as error:
-        code = _refused(error, as_json=as_json)
-        if code is None:
+        if os.environ.get("AOF_TRACEBACK"):
             raise
-        return code
+        return _refused(error, as_json=as_json)
 
 
 def _run(parsed: Parsed) -> int:
@@ -74,14 +73,29 @@ def _open(name: str) -> Any:
     return getattr(bootstrap, name)
 
 
-def _refused(error: Exception, *, as_json: bool) -> int | None:
-    """The exit code of one of our errors; None for any other."""
+def _refused(error: Exception, *, as_json: bool) -> int:
+    """Say what went wrong; tells the exit code."""
     from aof.core.errors import AofError
 
     if not isinstance(error, AofError):
-        return None
+        error = _as_ours(error)
     _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error), details=error.details)
     return EXIT_BY_CODE.get(error.code, EXIT_BY_KIND[error.kind])
+
+
+def _as_ours(error: Exception) -> AofError:
+    """What nobody has foreseen, in one sentence."""
+    from aof.core.errors import Internal, InvalidInput, StorageFailed
+
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        return StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")
+    if isinstance(error, UnicodeError):
+        return InvalidInput("there are bytes in this call that are no text in UTF-8", "write it in UTF-8")
+    return Internal(
+        f"this should not have happened: {type(error).__name__}: {error}",
+        "'aof doctor' says whether the data is sound; with AOF_TRACEBACK=1 the same call shows where it happened",
+    )
 
 
 def _hint(error: AofError) -> str:

@@ -71,7 +71,7 @@ VERBS: tuple[Verb, ...] = (
         "list tasks",
         "reading:list_tasks",
         aliases=("ls",),
-        options=_FILTERS,
+        options=(*_FILTERS, Option("--tree", "children below their parents")),
         example="aof list --status in-progress",
     ),
     Verb(
@@ -363,6 +363,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof doctor --fix",
     ),
     Verb("reindex", "build the index anew", "data:reindex", example="aof reindex"),
+    Verb("version", "which AOF this is", "data:version", example="aof version"),
     Verb(
         "help",
         "show help on a verb",

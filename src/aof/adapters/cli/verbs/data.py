@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aof.core.events import Event
 
 _NEEDS_DOCTOR = 5
+_SHORT, _ROOMY = len("TASK-2026-"), 100
 
 
 def init(context: Context, values: dict[str, Any]) -> Answer:
@@ -34,7 +35,7 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     events = [
         event
         for event in fabric.events(after=after, task_id=values.get("task_id"))
-        if kind is None or event.type == kind
+        if kind is None or event.type in (kind, f"task.{kind}")
     ]
     if not events and values.get("task_id"):
         fabric.get(values["task_id"])  # a task that is not there is not one without news
@@ -48,7 +49,7 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
             last = event.seq
             context.deliver_line(event, partial(event_line, event=event, now=now))
         for event in fabric.follow(after=last, timeout=float("inf")):
-            if (kind is None or event.type == kind) and (wanted is None or event.task_id == wanted):
+            if (kind is None or event.type in (kind, f"task.{kind}")) and (wanted is None or event.task_id == wanted):
                 context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
 
     def text(screen: Screen) -> None:
@@ -72,7 +73,13 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
         said = ", ".join(what["fields"])
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
     when = ago(millis(event.timestamp), now)
-    screen.line(f"{event.seq:>6}  {when:<9}  {event.task_id:<20}  {event.type:<24}  {who}  {said}".rstrip())
+    short = event.type.removeprefix("task.")
+    if screen.compact:
+        screen.say(f"{event.seq} {event.task_id} {short} {who} {said}", cut_off=False)
+    elif 0 < screen.width < _ROOMY:  # what is left of the ID still names the task
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id[_SHORT:]}  {short:<17}  {who}  {said}")
+    else:
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id}  {event.type:<22}  {who}  {said}")
 
 
 def recover(context: Context, _values: dict[str, Any]) -> Answer:
@@ -134,6 +141,13 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
 
     text = help_text(find_verb(values["verb"]) if values.get("verb") else None)
     return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
+
+
+def version(_context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof version`."""
+    from aof import __version__
+
+    return Answer({"version": __version__}, lambda screen: screen.line(f"aof {__version__}"))
 
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
