@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import DEFAULT_TEXT, Settings, load_settings
-from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
+from aof.core.errors import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
@@ -60,8 +60,8 @@ def diagnose(
     root = find_data_dir(data_dir, needs="tasks")
     try:
         settings = load_settings(root)
-    except InvalidInput as error:
-        problem = Problem("settings_unusable", "aof.toml", error.message, error.hint)
+    except SettingsUnusable as error:
+        problem = Problem(error.code, "aof.toml", error.message, error.hint)
         return Diagnosis(ok=False, problems=(problem,))
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)

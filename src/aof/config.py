@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from aof.core.errors import InvalidInput, UnsupportedVersion
+from aof.core.errors import SettingsUnusable, UnsupportedVersion
 from aof.core.events import SCHEMA_VERSION
 from aof.core.records import Policy
 
@@ -89,7 +89,7 @@ def load_settings(root: str) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
+        raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
     lines = map(str.strip, text.splitlines())
     if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
         return Settings()
@@ -100,8 +100,10 @@ def load_settings(root: str) -> Settings:
         _refuse_newer(values.get("schemaVersion"))
         return msgspec.convert(values, Settings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InvalidInput(
-            f"aof.toml cannot be used: {error}", "correct the file", path=os.path.join(root, "aof.toml")
+        raise SettingsUnusable(
+            f"aof.toml cannot be used: {error}",
+            "correct the file, or delete it: every setting has a default",
+            path=os.path.join(root, "aof.toml"),
         ) from None
 
 

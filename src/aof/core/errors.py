@@ -4,7 +4,7 @@
     ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy
-    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask
+    ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
     │                              UnsupportedVersion
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
@@ -147,6 +147,12 @@ class InvalidInput(Invalid):
     """A value is missing, of the wrong type or not allowed."""
 
     code = "invalid"
+
+
+class SettingsUnusable(InvalidInput):
+    """`aof.toml` cannot be used as it is."""
+
+    code = "settings_unusable"
 
 
 class AmbiguousId(Invalid):

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
+class Unsaid(Exception):
+    """What was asked for is done, but standard output does not take the answer."""
+
+
 class Answer:
-    """Data, the same said to a person, and the exit code."""
+    """Data, the same said to a person, the exit code, and whether all was said already."""
 
-    __slots__ = ("code", "data", "text")
+    __slots__ = ("code", "data", "said", "text")
 
-    def __init__(self, data: Any, text: Callable[[Screen], None], code: int = 0) -> None:
+    def __init__(self, data: Any, text: Callable[[Screen], None], code: int = 0, *, said: bool = False) -> None:
         self.data = data
         self.text = text
         self.code = code
+        self.said = said
 
 
 class Context:
@@ -59,9 +64,17 @@ class Context:
 
 def deliver(context: Context, answer: Answer) -> int:
     """Print the answer and tell the exit code."""
-    if context.options.get("json"):
-        sys.stdout.buffer.write(msgspec.json.encode({"schema_version": SCHEMA_VERSION, "data": answer.data}) + b"\n")
-    else:
-        answer.text(Screen(compact=context.options.get("compact", False)))
-    sys.stdout.flush()
+    if answer.said:
+        return answer.code
+    try:
+        if context.options.get("json"):
+            line = msgspec.json.encode({"schema_version": SCHEMA_VERSION, "data": answer.data})
+            sys.stdout.buffer.write(line + b"\n")
+        else:
+            answer.text(Screen(compact=context.options.get("compact", False)))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unsaid(error.strerror) from error
     return answer.code

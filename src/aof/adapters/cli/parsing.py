@@ -80,7 +80,7 @@ def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
         return option, inline if equals else None
     where = f"'aof {verb.name}'" if verb else "aof"
     if name.startswith("--"):
-        raise UsageError(f"{where} has no option {name}", _suggest(name, list(known), verb))
+        raise UsageError(f"{where} has no option {name}", _suggest_option(name, known, verb))
     close = [full for full in known if full.startswith(f"-{name}")] if len(name) == len("-x") else []
     hint = f"did you mean {' or '.join(close)}?" if close else f"put -- before text that begins with a dash: -- {word}"
     raise UsageError(f"{where} has no option {name}", hint)
@@ -138,10 +138,26 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
 
 
-def _suggest(word: str, known: list[str], verb: Verb | None = None) -> str:
+def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:
+    """The nearest option, or the one that the nearest guess means."""
+    from aof.adapters.cli.guesses import OPTIONS
+
+    meant = {full: full for full in known}
+    meant |= {guess: full for guess, others in OPTIONS.items() for full in reversed(others) if full in known}
+    nearest = _nearest(name.lstrip("-"), [full.lstrip("-") for full in meant])
+    return f"did you mean '{meant['--' + nearest]}'?" if nearest else _see(verb)
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    nearest = _nearest(word, known)
+    return f"did you mean '{nearest}'?" if nearest else _see(None)
+
+
+def _see(verb: Verb | None) -> str:
+    return f"see 'aof {verb.name} --help'" if verb else "see 'aof --help'"
+
+
+def _nearest(word: str, known: list[str]) -> str | None:
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"see 'aof {verb.name} --help'" if verb else "see 'aof --help'"
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)

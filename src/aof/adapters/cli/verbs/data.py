@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +49,12 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
         for event in events:
             last = event.seq
             context.deliver_line(event, partial(event_line, event=event, now=now))
-        for event in fabric.follow(after=last, timeout=float("inf")):
-            if (kind is None or event.type in (kind, f"task.{kind}")) and (wanted is None or event.task_id == wanted):
-                context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+        with suppress(KeyboardInterrupt):  # the way to end it
+            for event in fabric.follow(after=last, timeout=float("inf")):
+                fits = kind is None or event.type in (kind, f"task.{kind}")
+                if fits and (wanted is None or event.task_id == wanted):
+                    context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+        return Answer(None, lambda _screen: None, said=True)
 
     def text(screen: Screen) -> None:
         for event in events:

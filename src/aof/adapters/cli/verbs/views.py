@@ -88,7 +88,7 @@ def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Scr
         draw(context, screen)
 
     follow(frame, lambda seconds: store.wait(seen[0], seconds))
-    return Answer(None, lambda _screen: None)
+    return Answer(None, lambda _screen: None, said=True)
 
 
 def _board(context: Context, screen: Screen) -> None:
