@@ -15,7 +15,7 @@ from aof.core.errors import DiskFull, LockTimeout, LogDamaged
 from aof.core.events import Event
 from aof.stores.filesystem import chain
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.log import LOCK
+from aof.stores.filesystem.log import LOCK, LogReplaced
 from aof.stores.filesystem.reader import Position, verify
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
@@ -157,6 +157,9 @@ def test_what_is_remembered_of_the_end_must_prove_itself(bench: Bench) -> None:
     other = commit_of("another two")(1, chain.decode(lines[0]).hash)[0]
     bench.file().write_bytes(lines[0] + other.ljust(len(lines[1])))
     bench.file().write_bytes(lines[0] + other)
+    with pytest.raises(LogReplaced):
+        bench.append(MONDAY, "decided on what the other log said")
+    bench.log.replaced = False  # as who has loaded everything anew
     bench.append(MONDAY, "three")
     assert bench.texts() == ["one", "another two", "three"]
     verify(bench.reader)
@@ -168,6 +171,9 @@ def test_a_log_that_was_replaced_by_another_file_is_read_anew(bench: Bench) -> N
     bench.append(MONDAY, "two")
     bench.file().unlink()
     bench.file().write_bytes(first)
+    with pytest.raises(LogReplaced):
+        bench.append(MONDAY, "decided on what the other log said")
+    bench.log.replaced = False  # as who has loaded everything anew
     bench.append(MONDAY, "three")
     assert bench.texts() == ["one", "three"]
     verify(bench.reader)

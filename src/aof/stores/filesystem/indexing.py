@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import AofError, LogDamaged
@@ -15,8 +16,9 @@ from aof.core.events import Event
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, markdown, rows
-from aof.stores.filesystem.files import read
+from aof.stores.filesystem.files import digest, read
 from aof.stores.filesystem.heads import Head
+from aof.stores.filesystem.locks import stripe
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
 
@@ -30,15 +32,41 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     """Apply the events behind a position."""
     tasks: dict[str, Task | None] = {}
     here = start
+    written: dict[str, Event] = {}
     with database:
-        for here, lines in store.reader.commits(start):  # noqa: B007 - the last position is what counts
+        for here, lines in store.reader.proven(start):  # noqa: B007 - the last position is what counts
             for _, event in lines:
                 _apply(database, tasks, event)
+                if event.files:
+                    written[event.task_id] = event
             if len(tasks) >= _BATCH:
                 _replace(database, tasks.values())
                 tasks.clear()
         _replace(database, tasks.values())
         _remember(store, database, here)
+    for event in written.values():
+        _follow(store, event)
+
+
+def _follow(store: FilesystemStore, event: Event) -> None:
+    """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
+    head = store.heads.get(event.task_id)
+    if head is not None and head.rev >= event.seq:
+        return
+    path, mark = next((one for one in event.files.items() if not one[0].startswith("runs/")), ("", ""))
+    held = store.locks.acquire(stripe(event.task_id), wait=False)
+    if held is None:
+        return  # somebody is writing it
+    try:
+        head = store.heads.get(event.task_id)
+        if (head is None or head.rev < event.seq) and not store.intents.left(held):
+            with suppress(OSError):
+                data = read(f"{store.paths.root}/{path}")
+                if data is not None and digest(data) == mark:
+                    folder = "archive" if path.startswith("archive/") else path.split("/")[1]
+                    store.heads.put(event.task_id, event.seq, folder, mark)
+    finally:
+        store.locks.release((held,))
 
 
 def _apply(database: sqlite3.Connection, tasks: dict[str, Task | None], event: Event) -> None:
@@ -66,10 +94,10 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
 
     Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
     """
-    known = checkpoint.load(store.paths)
+    known = checkpoint.load(store.paths) if not store.log.replaced else None
     since = known.position if known is not None and store.reader.holds(known.position) else Position()
     database.executescript(rows.TABLES)
-    heads = store.heads.table()
+    heads = store.heads.table() if not store.log.replaced else {}  # those of another log say nothing
     seen: dict[str, int] = {}
     with database:
         _insert(database, _files(store, heads, seen))

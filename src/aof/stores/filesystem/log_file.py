@@ -15,7 +15,7 @@ from aof.stores.filesystem.failures import failed
 from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.log_tail import last_event, tail
 from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.reader import broken, log_days
 from aof.stores.filesystem.torn import torn_name
 
 
@@ -30,6 +30,7 @@ class LogFile:
         self.seq = 0
         self.digest = chain.GENESIS
         self._paths = paths
+        self.replaced = False
         self._retired: list[int] = []
         self._inode = 0
         self._pid = 0
@@ -41,7 +42,8 @@ class LogFile:
 
     def look(self, state: State) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
-        if state.day and state.day == self.day and self._pid == os.getpid():
+        known_day = bool(state.day) and state.day == self.day and self._pid == os.getpid()
+        if known_day:
             try:
                 found = os.stat(self._paths.log(state.day))
             except FileNotFoundError:
@@ -50,9 +52,16 @@ class LogFile:
                 known = min(self.end, chain.TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
                 if not known or data.startswith(chain.tail_of(self.digest)):
-                    self._take(data[known:])
+                    if len(data) > known:
+                        self._refuse_other(data[known:])
+                        self._take(data[known:])
                     return False
-        return self.rescan(state)
+        end, digest = self.end, self.digest
+        changed = self.rescan(state)
+        if known_day and end and os.pread(self.fd, chain.TAIL_BYTES, end - chain.TAIL_BYTES) != chain.tail_of(digest):
+            self._prove()
+            self.replaced = True
+        return changed
 
     def rescan(self, state: State) -> bool:
         """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
@@ -77,6 +86,25 @@ class LogFile:
         changed = state.day != self.day
         state.day = self.day
         return changed
+
+    def _refuse_other(self, fresh: bytes) -> None:
+        """What others have appended follows from what we know, or it is of another history."""
+        end = fresh.find(b"\n") + 1
+        if end and not chain.proves(fresh[:end], self.digest):
+            raise broken(self.day)
+
+    def _prove(self) -> None:
+        """Somebody has put another file here, such as one of another branch: go on only if its chain holds."""
+        digest = chain.GENESIS
+        for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
+            if (last := last_event(self._paths.log(earlier))) is not None:
+                digest = last.hash
+                break
+        for line in os.pread(self.fd, self.end, 0).splitlines(keepends=True):
+            if not chain.proves(line, digest):
+                self.close()
+                raise broken(self.day)
+            digest = chain.digest_of(line)
 
     def write(self, data: bytes, seq: int, digest: str) -> None:
         """Append lines, all or none of them."""

@@ -27,6 +27,7 @@ from aof.stores.filesystem.failures import clearly, failed
 from aof.stores.filesystem.files import Seen, digest, document, seen
 from aof.stores.filesystem.foreign import Examined
 from aof.stores.filesystem.locks import Held, stripe
+from aof.stores.filesystem.log import LogReplaced
 from aof.stores.filesystem.paths import folder_of
 
 if TYPE_CHECKING:
@@ -193,6 +194,9 @@ class FilesystemUnit:
             sealed = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
+        except LogReplaced:
+            self._clear(changes)
+            raise ScopeTooNarrow(self._scope) from None  # begin again, with what the other log says
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
                 self._clear(changes)

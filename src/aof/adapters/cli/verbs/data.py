@@ -119,9 +119,11 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
     report = context.bootstrap("diagnose")(context.options.get("data_dir"), fix=values.get("fix", False))
 
     def text(screen: Screen) -> None:
+        for problem in report.healed:
+            screen.say(("mended", "good"), f"  {problem.code}  {problem.path}: {problem.detail}", cut_off=False)
         for problem in report.problems:
-            screen.line(f"{screen.paint(problem.code, 'error')}  {problem.path}: {problem.detail}")
-            screen.line(f"  → {problem.fix}")
+            screen.say((problem.code, "error"), f"  {problem.path}: {problem.detail}", cut_off=False)
+            screen.say(f"  → {problem.fix}", cut_off=False)
         screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
 
     return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
