@@ -173,7 +173,12 @@ def test_a_log_that_was_mixed_all_the_same_is_refused(diverged: Path, fabric: Fa
     git(diverged, "commit", "-qm", "without care")
     git(diverged, "merge", "-q", "other", fails=way == "markers")
     before = (next((diverged / ".aof/events").glob("*.jsonl"))).read_bytes()
-    for call in (fabric.list, lambda: fabric.create("no"), lambda: fabric.claim("001", agent="ada")):
+    for call in (
+        fabric.list,
+        lambda: fabric.create("no"),
+        lambda: fabric.create("no again"),
+        lambda: fabric.claim("001", agent="ada"),
+    ):
         with pytest.raises(AofError) as caught:
             call()
         assert caught.value.code == "log_damaged"

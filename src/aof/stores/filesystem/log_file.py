@@ -56,11 +56,15 @@ class LogFile:
                         self._refuse_other(data[known:])
                         self._take(data[known:])
                     return False
-        end, digest = self.end, self.digest
+        end, seq, digest = self.end, self.seq, self.digest
         changed = self.rescan(state)
-        if known_day and end and os.pread(self.fd, chain.TAIL_BYTES, end - chain.TAIL_BYTES) != chain.tail_of(digest):
-            self._prove()
-            self.replaced = True
+        try:
+            if known_day and end and not self._continues(end, digest):
+                self._prove(0, self._hash_before())
+                self.replaced = True
+        except LogDamaged:  # what was known stays known, so that the next look finds the same
+            self.end, self.seq, self.digest, self._inode = end, seq, digest, 0
+            raise
         return changed
 
     def rescan(self, state: State) -> bool:
@@ -93,16 +97,23 @@ class LogFile:
         if end and not chain.proves(fresh[:end], self.digest):
             raise broken(self.day)
 
-    def _prove(self) -> None:
-        """Somebody has put another file here, such as one of another branch: go on only if its chain holds."""
-        digest = chain.GENESIS
+    def _continues(self, end: int, digest: str) -> bool:
+        """Whether another file, put here by somebody, still has our history and goes on from it."""
+        if os.pread(self.fd, chain.TAIL_BYTES, end - chain.TAIL_BYTES) != chain.tail_of(digest):
+            return False
+        self._prove(end, digest)
+        return True
+
+    def _hash_before(self) -> str:
         for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
             if (last := last_event(self._paths.log(earlier))) is not None:
-                digest = last.hash
-                break
-        for line in os.pread(self.fd, self.end, 0).splitlines(keepends=True):
+                return last.hash
+        return chain.GENESIS
+
+    def _prove(self, start: int, digest: str) -> None:
+        """Go on only if the chain holds from there to the end; a log that was mixed from two is none."""
+        for line in os.pread(self.fd, max(self.end - start, 0), start).splitlines(keepends=True):
             if not chain.proves(line, digest):
-                self.close()
                 raise broken(self.day)
             digest = chain.digest_of(line)
 
