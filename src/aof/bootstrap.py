@@ -143,6 +143,13 @@ def refuse_network(root: str) -> None:
         )
 
 
+def version() -> str:
+    """Which AOF this is."""
+    from aof import __version__
+
+    return __version__
+
+
 def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str) -> int:
     """Write a whole data directory into one file; tells how many files it holds."""
     from aof.stores.filesystem.transfer import pack

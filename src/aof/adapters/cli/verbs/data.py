@@ -149,11 +149,10 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
 
 
-def version(_context: Context, _values: dict[str, Any]) -> Answer:
+def version(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof version`."""
-    from aof import __version__
-
-    return Answer({"version": __version__}, lambda screen: screen.line(f"aof {__version__}"))
+    number = context.bootstrap("version")()
+    return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
 
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
