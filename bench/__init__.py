@@ -1,1 +1,1 @@
-"""The benchmark: what a durable commit costs beside the bare disk, beside other queues, and in a large directory."""
+"""The benchmark with its comparisons: `aof.bench`, and beside it others that have to be installed for it."""

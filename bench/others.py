@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
-from bench.rounds import Operation, Subject
+from aof.bench.fabric import BRIEF, COMMITS, LIFECYCLE, SUMMARY, TITLE
+from aof.bench.report import AHEAD, MANY, ONE, Measurements, of, processes_text
+from aof.bench.rounds import Figure, Operation, Subject
+from aof.bench.table import Part, Row
 
 _BUSY = 60  # seconds to wait for SQLite's lock
 
@@ -80,3 +83,37 @@ PERSIST_QUEUE = Subject("persist-queue", COMMITS, _prepare_persist_queue, _persi
 def installed() -> list[Subject]:
     """Those that can be measured here: `pip install 'aof[bench]'` brings both."""
     return [subject for subject, module in ((HUEY, "huey"), (PERSIST_QUEUE, "persistqueue")) if find_spec(module)]
+
+
+def compared(found: Measurements) -> Part:
+    """AOF beside queues that do less."""
+    rows: list[Row] = []
+    for queue in installed():
+        for processes in (ONE, MANY):
+            theirs, ours = of(found, queue, processes), of(found, LIFECYCLE, processes)
+            need = AHEAD if queue is HUEY and processes == MANY else None
+            name = processes_text(processes)
+            rows += [
+                Row(f"{queue.name}, {name}", Figure.of(theirs.rates()), "/s"),
+                Row(
+                    f"AOF, {name}",
+                    Figure.of(ours.rates()),
+                    "/s",
+                    Figure.ratio(ours.rates(), theirs.rates()),
+                    queue.name,
+                    need,
+                ),
+            ]
+    return Part("Others: the nearest to a lifecycle, as durable, without files or history", tuple(rows))
+
+
+def versions() -> list[str]:
+    """What was compared with, as the table's head says it."""
+    return [f"{name} {_version(name)}" for name in ("huey", "persist-queue", "PyYAML")]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(not installed)"

@@ -5,9 +5,10 @@ The names here are the whole public interface; everything is loaded when it is f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.app.fabric import Fabric
     from aof.bootstrap import init_data_dir as init
     from aof.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()

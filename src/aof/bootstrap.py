@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.config import DEFAULT_TEXT, Settings, load_settings
+from aof.config import Settings, default_text, load_settings
 from aof.core.errors import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
-from aof.ports.clock import Clock
+from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
+    from aof.ports.clock import Clock
+    from aof.ports.notifier import Notifier
+    from aof.ports.store import Problem
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -34,7 +38,24 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk)
-    return Fabric(store, clock, settings.policy(), actor or default_actor(), run or os.environ.get("AOF_RUN_ID"))
+    return Fabric(
+        store,
+        clock,
+        settings.policy(),
+        actor or default_actor(),
+        run or os.environ.get("AOF_RUN_ID"),
+        org=OrgPath(root, disk),
+        notifier=_notifier(root, settings),
+    )
+
+
+def _notifier(root: str, settings: Settings) -> Notifier | None:
+    """Whoever the settings want to be told; usually nobody."""
+    if not settings.notify.command and settings.notify.file is None:
+        return None
+    from aof.adapters.notify import notifier
+
+    return notifier(root, settings.notify.command, settings.notify.file)
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
@@ -46,12 +67,20 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     )
 
 
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code."""
+    from aof.daemon import Service
+
+    return Service(fabric, once=once, log_json=log_json).run()
+
+
 def diagnose(
     data_dir: str | os.PathLike[str] | None = None,
     *,
     fix: bool = False,
     clock: Clock | None = None,
     disk: Disk | None = None,
+    say: Say = silent,
 ) -> Diagnosis:
     """Doctor on a data directory, also on one that cannot be opened in the usual way."""
     from aof.app.maintenance import Diagnosis, doctor
@@ -66,19 +95,35 @@ def diagnose(
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return doctor(store, clock, settings.policy(), fix=fix)
+        found = doctor(store, clock, settings.policy(), fix=fix, say=say)
+        problems = (*found.problems, *_org_problems(root))
+        return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
     finally:
         store.close()
 
 
-def init_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
-    """Make a data directory, or complete one that is there. Tells its path and whether it is new."""
+def _org_problems(root: str) -> Iterator[Problem]:
+    """An org chart that cannot be used; what else may be odd about it, `aof org check` tells."""
+    from aof.ports.store import Problem
+
+    report = OrgPath(root).report()
+    for finding in report.findings:
+        if finding.severity == "error":
+            detail = f"{finding.where}: {finding.detail}"
+            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")
+
+
+def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
+    """Make a data directory, or complete one that is there. Tells its path and whether it is new.
+
+    Who makes it is its maintainer, until the settings name another.
+    """
     root, _ = plan_data_dir(path)
     os.makedirs(os.path.dirname(root), exist_ok=True)
     fresh = FilesystemStore.create(root)
     settings = f"{root}/aof.toml"
     if not os.path.lexists(settings):
-        Disk().write_durable(settings, DEFAULT_TEXT.encode())
+        Disk().write_durable(settings, default_text(actor or default_actor()).encode())
     return root, fresh
 
 
@@ -150,18 +195,31 @@ def version() -> str:
     return __version__
 
 
-def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str) -> int:
+def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
     """Write a whole data directory into one file; tells how many files it holds."""
     from aof.stores.filesystem.transfer import pack
 
     with open_fabric(data_dir) as fabric:
         assert isinstance(fabric.store, FilesystemStore)
-        return pack(fabric.store, target)
+        return pack(fabric.store, target, say)
 
 
-def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str) -> tuple[str, int]:
+def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
     """Make a data directory from such a file; tells its path and how many files it has."""
     from aof.stores.filesystem.transfer import unpack
 
     root, _ = plan_data_dir(data_dir)
-    return root, unpack(source, root)
+    return root, unpack(source, root, say)
+
+
+def benchmark(
+    folder: str | None = None, *, quick: bool = False, sizes: tuple[int, ...] | None = None, say: Say = silent
+) -> tuple[dict[str, object], str]:
+    """Measure in a folder of its own, which is removed; the figures, and the table that shows them."""
+    from aof.bench import suite, table
+
+    plan = suite.Plan.quick() if quick else suite.Plan()
+    with suite.scratch(folder) as place:
+        run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
+        say("removing what was written")
+    return run.as_json(), table.render(run.machine, run.parts)

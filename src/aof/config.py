@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
 
-import msgspec
+from aof.core.errors import SettingsUnusable
+from aof.core.ids import is_agent_name
+from aof.core.policy import Policy
+from aof.core.scheduling.policy import Scheduling
 
-from aof.core.errors import SettingsUnusable, UnsupportedVersion
-from aof.core.events import SCHEMA_VERSION
-from aof.core.records import Policy
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
 
-DEFAULT_TEXT = """\
+
+_TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
 # project = "my-project"
-# maintainers = ["you"]
+{maintainers}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -30,14 +34,37 @@ schemaVersion = 1
 # base = 60                      # seconds before the first retry; each further one waits three times as long
 # cap = 900
 
+# [scheduler]
+# maxConcurrent = 8              # runs at once, of all agents together
+# promote = true                 # tasks leave backlog by themselves once they wait for nothing
+
+# [sla]                          # seconds that a task may stay in a status before an alert is recorded
+# review = 86400
+
+# [notify]                       # who is told that a task came to review, was blocked or is done
+# command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
+# file = "notifications.jsonl"   # or a file that gets one line of JSON each
+
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
 """
 
+SCHEMA_VERSION = 1
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
+_MAINTAINERS = "maintainers = "
 
 
-class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Section:
+    """Settings of one kind: each with its type and its default, which stand in the class.
+
+    The file spells their names in camelCase. Whatever somebody has written there is checked against the types.
+    """
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+
+class Storage(Section):
     """How the store behaves."""
 
     durability: Literal["full", "relaxed"] = "full"
@@ -45,13 +72,13 @@ class Storage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     allow_network_filesystem: bool = False
 
 
-class LeaseSettings(msgspec.Struct, forbid_unknown_fields=True):
+class LeaseSettings(Section):
     """How long a claim lasts."""
 
     ttl: float = 300.0
 
 
-class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RetrySettings(Section):
     """How failed runs are tried again."""
 
     max_attempts: int = 3
@@ -59,16 +86,33 @@ class RetrySettings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     cap: float = 900.0
 
 
-class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class SchedulerSettings(Section):
+    """What the scheduler may do."""
+
+    max_concurrent: int | None = None
+    promote: bool = True
+
+
+class NotifySettings(Section):
+    """Who is told that a task needs somebody."""
+
+    command: tuple[str, ...] = ()
+    file: str | None = None
+
+
+class Settings(Section):
     """All settings of a data directory."""
 
-    schema_version: int = 1
+    schema_version: int = SCHEMA_VERSION
     project: str | None = None
     maintainers: tuple[str, ...] = ()
-    storage: Storage = msgspec.field(default_factory=Storage)
-    lease: LeaseSettings = msgspec.field(default_factory=LeaseSettings)
-    retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
-    resources: dict[str, int] = {}
+    storage: Storage = Storage()
+    lease: LeaseSettings = LeaseSettings()
+    retry: RetrySettings = RetrySettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    sla: Mapping[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = MappingProxyType({})
+    resources: Mapping[str, int] = MappingProxyType({})
+    notify: NotifySettings = NotifySettings()
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -78,11 +122,27 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
             resource_slots=self.resources,
+            scheduling=Scheduling(
+                max_concurrent=self.scheduler.max_concurrent,
+                promote=self.scheduler.promote,
+                patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
+            ),
+            maintainers=self.maintainers,
         )
 
 
+def default_text(maintainer: str) -> str:
+    """The settings of a new data directory."""
+    import json
+
+    names = json.dumps([maintainer], ensure_ascii=False)
+    return _TEXT.replace(
+        "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
+    )
+
+
 def load_settings(root: str) -> Settings:
-    """Read `aof.toml`; a file that is all comments costs no parser."""
+    """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
         with open(f"{root}/aof.toml", encoding="utf-8") as file:
             text = file.read()
@@ -90,27 +150,22 @@ def load_settings(root: str) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
-    lines = map(str.strip, text.splitlines())
-    if not any(line and not line.startswith("#") and line != _VERSION_LINE for line in lines):
+    lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    told = [line for line in lines if line != _VERSION_LINE]
+    if not told:
         return Settings()
-    import tomllib
+    if len(told) == 1 and (names := _maintainers(told[0])) is not None:
+        return Settings(maintainers=names)
+    from aof.config_file import parsed
 
-    try:
-        values: dict[str, Any] = tomllib.loads(text)
-        _refuse_newer(values.get("schemaVersion"))
-        return msgspec.convert(values, Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise SettingsUnusable(
-            f"aof.toml cannot be used: {error}",
-            "correct the file, or delete it: every setting has a default",
-            path=os.path.join(root, "aof.toml"),
-        ) from None
+    return parsed(text, Settings, f"{root}/aof.toml")
 
 
-def _refuse_newer(version: object) -> None:
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise UnsupportedVersion(
-            f"the data directory has schemaVersion {version}, and this AOF knows versions up to {SCHEMA_VERSION}",
-            "use the AOF that wrote it, or a newer one; nothing was changed",
-            version=version,
-        )
+def _maintainers(line: str) -> tuple[str, ...] | None:
+    """The names in a line as `init` writes it; any other way to write them is left to the parser."""
+    listed = line.removeprefix(_MAINTAINERS).partition("#")[0].strip()
+    names = listed[2:-2].split('", "')
+    plain = (
+        line.startswith(_MAINTAINERS) and listed[:2] == '["' and listed[-2:] == '"]' and all(map(is_agent_name, names))
+    )
+    return tuple(names) if plain else None

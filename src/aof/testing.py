@@ -15,10 +15,13 @@ from __future__ import annotations
 import threading
 
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.org.chart import OrgChart
+from aof.core.policy import Policy
+from aof.core.runs.pulse import Boot
 from aof.core.times import iso, millis
 from aof.ports.clock import Clock
 from aof.stores.memory import MemoryStore
+from aof.stores.memory_org import FixedChart
 
 __all__ = ["FakeClock", "memory_fabric"]
 
@@ -42,6 +45,10 @@ class FakeClock:
         """The seconds that were slept."""
         return self._monotonic
 
+    def boot(self) -> Boot:
+        """The same count, which `set` does not touch."""
+        return Boot("fake", round(self._monotonic * 1000))
+
     def sleep(self, seconds: float) -> None:
         """Let that much time pass, at once."""
         with self._lock:
@@ -54,7 +61,11 @@ class FakeClock:
             self._now = millis(moment)
 
 
-def memory_fabric(actor: str = "tester", clock: Clock | None = None, policy: Policy | None = None) -> Fabric:
-    """A fabric of its own in memory; by default on a fake clock."""
+def memory_fabric(
+    actor: str = "tester", clock: Clock | None = None, policy: Policy | None = None, org: OrgChart | None = None
+) -> Fabric:
+    """A fabric of its own in memory; by default on a fake clock, and without an org chart."""
     clock = clock or FakeClock()
-    return Fabric(MemoryStore(clock), clock, policy or Policy(), actor)
+    return Fabric(
+        MemoryStore(clock), clock, policy or Policy(), actor, org=FixedChart(org) if org is not None else None
+    )

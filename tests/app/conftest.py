@@ -15,7 +15,7 @@ from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.times import millis
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
@@ -170,3 +170,11 @@ def aof(room: Room, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Captur
         return Said(code, out.decode(), err.decode())
 
     return run
+
+
+@pytest.fixture
+def post(room: Room) -> Any:
+    """Sends messages to the room."""
+    from tests.support.messages import Post  # noqa: PLC0415 - it needs what stands above
+
+    return Post(room)

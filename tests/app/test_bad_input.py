@@ -235,7 +235,7 @@ def parameters() -> list[tuple[str, str, str]]:
         found += [
             (name, parameter.name, str(parameter.annotation))
             for parameter in inspect.signature(method).parameters.values()
-            if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+            if parameter.name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         ]
     return found
 
@@ -246,7 +246,7 @@ def test_a_value_of_the_wrong_type_is_refused(desk: Desk, operation: str, parame
     needed = {
         one.name: USUAL.get(one.name, RUNNING)
         for one in inspect.signature(method).parameters.values()
-        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
     }
     if operation in {"heartbeat", "progress", "release", "fail", "complete"}:
         needed |= {"task_id": RUNNING, "agent": "ada"}

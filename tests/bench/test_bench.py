@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import rounds
+from aof.bench import rounds
+from aof.bench.rounds import Entry, Figure, Subject
+from aof.bench.table import Need, Part, Row, render
 from bench.__main__ import main
-from bench.rounds import Entry, Figure, Subject
-from bench.table import Need, Part, Row, render
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +22,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, obje
     out = folder / "figures.json"
     with pytest.MonkeyPatch.context() as patch:
         shown: list[str] = []
+        patch.setattr("bench.backlog._installed", lambda _folder: None)  # tests reach no registry
         patch.setattr("builtins.print", lambda *words, **_: shown.extend(map(str, words)))
         arguments = ["--quick", "--rounds", "1", "--seconds", "0.05", "--dir", str(folder / "disk"), "--json", str(out)]
         assert main(arguments) == 0
@@ -41,7 +42,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     rows = figures["rows"]
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
-    assert parts == ["The disk", "AOF", "Others", "Size"]
+    assert parts == ["The disk", "AOF", "Others", "Size", "The command line", "Service"]
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
         "commits, 1 process",
@@ -49,6 +50,9 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "8 processes beside 1",
         "AOF, 8 processes",
         "lifecycle, durable",
+        "tick, dry, all explained",
+        "from ready to the agent's first step",
+        "idle, CPU of one core",
     }
     assert all(row["verdict"] for row in rows if row["need"])
     assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])

@@ -11,7 +11,7 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.clock import Clock
 from aof.ports.store import Store
 from aof.stores.filesystem.store import FilesystemStore

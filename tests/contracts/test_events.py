@@ -9,7 +9,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AmbiguousId, TaskNotFound
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.store import Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created

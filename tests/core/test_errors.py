@@ -35,5 +35,5 @@ def test_the_drawing_of_the_tree_names_every_error() -> None:
 
 
 def test_an_error_carries_what_helps() -> None:
-    error = errors.AlreadyClaimed("taken", "take another", errors.Call("ready"), holder="ada")
+    error = errors.AlreadyClaimed("taken", "take another", errors.Call("ready", {}), holder="ada")
     assert (str(error), error.hint, error.details) == ("taken", "take another", {"holder": "ada"})

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from aof.core.tasks.lifecycle import BLOCKED_KINDS, STATUSES
 from tests.support.world import MINUTE, World

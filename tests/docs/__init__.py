@@ -1,1 +1,1 @@
-"""Tests of what the documentation says."""
+"""The documentation does what it says."""

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks.task import Task
 from aof.ports.store import Scope
 from aof.stores.filesystem.store import FilesystemStore

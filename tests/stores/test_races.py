@@ -15,7 +15,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.bootstrap import open_fabric
 from aof.core.errors import AlreadyClaimed, KeyConflict, NothingReady
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem.checkpoint import boot_id
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
@@ -207,16 +207,11 @@ class TestKeys:
 
         made = [task_id for some in together(4, create) for task_id in some]
 
-        assert sorted(int(task_id.rpartition("-")[2]) for task_id in made) == list(range(1, 1_101))
+        numbers = sorted(int(task_id.rpartition("-")[2]) for task_id in made)
+        assert len(set(numbers)) == 1_100
+        assert numbers[-1] <= 1_100 + 4 * 16  # what each process may have taken ahead of its need
         assert {task_id.rpartition("-")[0] for task_id in made} == {"TASK-2026-03-02"}
         with open_fabric(quick) as fabric:
             listed = [task.id for task in fabric.store.find(Query()).tasks]
-        assert [task_id.rpartition("-")[2] for task_id in listed[996:1_002]] == [
-            "997",
-            "998",
-            "999",
-            "1000",
-            "1001",
-            "1002",
-        ]
+        assert [int(task_id.rpartition("-")[2]) for task_id in listed] == numbers
         settled(quick)

@@ -12,7 +12,7 @@ import pytest
 
 from aof.bootstrap import open_fabric
 from aof.core.errors import DependencyCycle, TaskNotFound
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem.checkpoint import boot_id
 from tests.support.invariants import check_invariants
 from tests.support.processes import SharedClock, outcome, together

@@ -23,6 +23,9 @@ class ManualClock:
         """Grows with every sleep."""
         return self.ticks
 
+    def boot(self) -> None:
+        """There is no count since a start: only the wall clock is left."""
+
     def sleep(self, seconds: float) -> None:
         """Time passes, nobody waits."""
         self.ticks += seconds

@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from aof.app.fabric import Fabric
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.clock import Clock
-from aof.stores.filesystem import rows
+from aof.stores.filesystem import indexing
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.fold import fold
 from tests.support.disks import SteppingDisk
 from tests.support.histories import SLOTS
 
-Dump = tuple[list[Any], list[Any]]
-_ALL = "SELECT * FROM tasks ORDER BY id", "SELECT * FROM edges ORDER BY task, blocker"
+Dump = tuple[list[Any], ...]
+_ALL = (
+    "SELECT * FROM tasks ORDER BY place",
+    "SELECT * FROM edges ORDER BY task, blocker",
+    "SELECT * FROM tallies ORDER BY 1, 2, 3, 4, 5, 6, 7",
+)
 
 
 def open_fabric(root: Path, clock: Clock) -> Fabric:
@@ -35,17 +39,14 @@ def caught_up(fabric: Fabric) -> Dump:
     """Everything that the index holds when it is asked now."""
 
     def everything(database: sqlite3.Connection) -> Dump:
-        tasks, edges = (database.execute(sql).fetchall() for sql in _ALL)
-        return tasks, edges
+        return tuple(database.execute(sql).fetchall() for sql in _ALL)
 
     return store_of(fabric).index._cache.ask(everything)
 
 
 def from_the_log(fabric: Fabric) -> Dump:
     """What it should hold, worked out from the log alone."""
-    tasks = [one.task for _, one in sorted(fold(fabric.store.events()).items()) if one.task is not None]
+    tasks = [one.task for one in fold(fabric.store.events()).values() if one.task is not None]
     database = sqlite3.connect(":memory:")
-    database.executescript(rows.TABLES)
-    database.executemany(rows.UPSERT, map(rows.row, tasks))
-    edges = sorted((task.id, blocker) for task in tasks for blocker in task.depends_on)
-    return database.execute(_ALL[0]).fetchall(), edges
+    indexing.fill(database, tasks)
+    return tuple(database.execute(sql).fetchall() for sql in _ALL)

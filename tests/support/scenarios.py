@@ -83,6 +83,46 @@ def fail(task_id: str = ONE, agent: str = "ada") -> Command:
     return lambda t: t.fabric.fail(task_id, agent=agent, run=_run(t, task_id), message="no luck")
 
 
+def send(kind: str, task_id: str, agent: str, **payload: object) -> Command:
+    """A protocol message."""
+    return lambda t: t.fabric.send(
+        {
+            "protocol": "aof",
+            "version": 1,
+            "type": kind,
+            "taskId": task_id,
+            "fromAgent": agent,
+            "toAgent": "dispatcher",
+            "sentAt": "2026-03-02T09:00:00.000Z",
+            "payload": payload,
+        }
+    )
+
+
+def report(task_id: str = ONE, agent: str = "ada") -> Command:
+    """A completion report."""
+    return send("completion.report", task_id, agent, outcome="done", summaryRef="outputs/summary.md", notes="fine")
+
+
+def delegate(to_agent: str = "bob") -> Command:
+    """The second task is handed to another agent by the first one's."""
+    return send(
+        "handoff.request",
+        TWO,
+        "ada",
+        taskId=TWO,
+        parentTaskId=ONE,
+        fromAgent="ada",
+        toAgent=to_agent,
+        acceptanceCriteria=[f"criterion {number}" for number in range(40)],
+    )
+
+
+def turn_down(agent: str = "bob") -> Command:
+    """The addressee does not take it."""
+    return send("handoff.rejected", TWO, agent, taskId=TWO, accepted=False, reason="too little context")
+
+
 def later(millis: int) -> Command:
     def wait(teller: Teller) -> None:
         teller.clock.time += millis
@@ -161,6 +201,15 @@ STORIES: dict[str, Story] = {
     "take in a move": Story(
         (create(), own_files(), move_by_hand(ONE, "backlog")), (lambda t: t.fabric.get(ONE),), by_hand=True
     ),
+    "report": Story((create(), claim()), (report(),)),
+    "report again": Story((create(), claim(), report()), (complete(), report())),
+    "end the session": Story(
+        (create(review=False), claim(), report(), own_files()), (lambda t: t.fabric.session_end(),)
+    ),
+    "delegate": Story((create(), create("Below"), claim()), (delegate(),)),
+    "delegate again": Story((create(), create("Below"), claim(), delegate()), (delegate("cem"), claim(TWO, "cem"))),
+    "turn down": Story((create(), create("Below"), claim(), delegate()), (turn_down(),)),
+    "refuse a message": Story((create(), claim()), (report(agent="bob"), report("TASK-2026-03-02-404"), progress())),
     "a new day": Story((create(), later(DAY)), (claim(), progress())),
     "a checkpoint": Story((create(), claim()), (progress(), lambda t: t.store.checkpoint(), progress())),
 }

@@ -14,7 +14,8 @@ import msgspec
 from aof.core.errors import AofError
 from aof.core.events import Draft, Event
 from aof.core.ids import task_id
-from aof.core.records import Decision, Needs, Policy, Records, Verdict
+from aof.core.policy import Policy
+from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.evolve import evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks import commands as c
@@ -189,6 +190,7 @@ class World:
         records.dependents.update({key: self.dependents(key) for key in wanted.dependents})
         records.reachable.update({key: self._edges_from(key) for key in wanted.reachable})
         records.resource_holders.update({key: self._holders(key) for key in wanted.resources})
+        records.held.update({key: self._held(key) for key in wanted.agents})
         records.key_owners.update({key: self._key_owner(key) for key in wanted.keys})
 
     def _where(self, field: str, value: str) -> tuple[str, ...]:
@@ -209,6 +211,9 @@ class World:
 
     def _holders(self, resource: str) -> tuple[str, ...]:
         return tuple(task.id for task in self.tasks.values() if task.lease is not None and task.resource == resource)
+
+    def _held(self, agent: str) -> tuple[str, ...]:
+        return tuple(task.id for task in self.tasks.values() if task.lease is not None and task.lease.agent == agent)
 
     def _key_owner(self, key: str) -> str | None:
         return next((task.id for task in self.tasks.values() if task.key is not None and task.key.value == key), None)

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.runs.pulse import Boot
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class SystemClock:
@@ -16,6 +23,22 @@ class SystemClock:
         """Seconds that never run backwards."""
         return time.monotonic()
 
+    def boot(self) -> Boot | None:
+        """The count since the machine's start, where the system tells one start from the next."""
+        from aof.core.runs.pulse import Boot  # noqa: PLC0415 - who only asks needs none
+
+        started = _boot_id()
+        return Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
+
     def sleep(self, seconds: float) -> None:
         """Let that much time pass."""
         time.sleep(seconds)
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        with open(_BOOT_ID, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start-up time
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from itertools import chain
-from types import FunctionType, SimpleNamespace, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
-
-import msgspec
+from types import FunctionType, UnionType
 
 from aof.core.errors import InvalidInput
 
-_Class = TypeVar("_Class", bound=type)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _Class = TypeVar("_Class", bound=type)
+    _Kind = tuple[Any, frozenset[type]]
+
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -37,38 +39,53 @@ def _checking(function: FunctionType, filters: Callable[..., Any]) -> Callable[.
     count = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[1 : code.co_argcount]
     takes_filters = code.co_varnames[count : count + 1] == ("filters",)
-    hints: dict[str, tuple[Any, frozenset[type]]] = {}
+    sources = (function, filters) if takes_filters else (function,)
+    known: dict[str, _Kind | None] = {}
 
     @wraps(function)
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        if not hints:  # worked out at the first call only, and only for what is called
-            kinds = (_kinds(filters) if takes_filters else {}) | _kinds(function)
-            hints.update({name: (kind, _plain(kind)) for name, kind in kinds.items()})
-        for name, value in chain(zip(names, args, strict=False), given.items()):
-            if name in hints:
-                kind, plain = hints[name]
-                if type(value) not in plain:
-                    _check(name, value, kind)
+        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
+            if name not in known:  # worked out when it is first given, and only for what is
+                known[name] = _kind(sources, name)
+            kind = known[name]
+            if kind is not None:
+                if type(value) not in kind[1]:
+                    _check(name, value, kind[0])
             elif takes_filters:
-                raise InvalidInput(f"there is no filter {name[:80]!r}", f"use one of: {', '.join(sorted(hints))}")
+                there = ", ".join(sorted(filter(_is_parameter, (*function.__annotations__, *filters.__annotations__))))
+                raise InvalidInput(f"there is no filter {name[:80]!r}", f"use one of: {there}")
         return function(self, *args, **given)
 
     return call
 
 
-def _kinds(function: Callable[..., Any]) -> dict[str, Any]:
-    """What each parameter takes; what is answered may be a name that only the type checker knows."""
-    parameters = {name: kind for name, kind in function.__annotations__.items() if name not in ("return", "filters")}
-    return get_type_hints(SimpleNamespace(__annotations__=parameters), globalns=function.__globals__)
+def _is_parameter(name: str) -> bool:
+    return name not in ("return", "filters")
 
 
-def _plain(kind: Any) -> frozenset[type]:
-    """The types whose values are surely right: a look at one costs nothing."""
-    kinds = {one for one in (get_args(kind) if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
-    return frozenset(kinds | {int} if float in kinds else kinds)
+def _kind(sources: tuple[Callable[..., Any], ...], name: str) -> _Kind | None:
+    """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
+    for source in sources:
+        if _is_parameter(name) and (text := source.__annotations__.get(name)) is not None:
+            kind = _evaluated(text, source.__globals__)
+            plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
+            return kind, frozenset(plain | {int} if float in plain else plain)
+    return None
+
+
+def _evaluated(text: str, names: dict[str, Any]) -> Any:
+    """An annotation as what it means; `typing` is loaded for those that name something of it."""
+    try:
+        return eval(text, names)  # noqa: S307 - our own annotations
+    except NameError:
+        import typing
+
+        return eval(text, vars(typing) | names)  # noqa: S307 - as above
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
+    import msgspec
+
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:

@@ -6,17 +6,28 @@ with the union, so that no decision rests on something that was not locked. Must
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
-from aof.core.records import Decision, Needs, Policy, Records, Verdict
-from aof.core.tasks.commands import OnTask, TakeIn
-from aof.core.tasks.decide import decide
-from aof.core.tasks.needs import needs
+from aof.core.policy import Policy
+from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.runs.pulse import present, stamped
 from aof.core.tasks.task import Task
-from aof.ports.clock import Clock
+from aof.lazily import Lazily
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
+
+if TYPE_CHECKING:
+    from aof.core.tasks import commands, decide, needs
+    from aof.core.tasks.commands import OnTask, TakeIn
+    from aof.ports.clock import Clock
+else:  # who looks at a task that nobody has edited decides nothing
+    commands = Lazily("aof.core.tasks.commands")
+    decide = Lazily("aof.core.tasks.decide")
+    needs = Lazily("aof.core.tasks.needs")
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -43,7 +54,9 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
     while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
         records = _load(unit, scope, policy, command)
     now = clock.now()
-    verdict = decide(records, command, now)
+    for task_id, heartbeat in records.heartbeats.items():
+        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
+    verdict = decide.decide(records, command, now)
     if isinstance(verdict, AofError):
         unit.flush()
         raise verdict
@@ -54,7 +67,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         unit.flush()
     if verdict.heartbeat is not None:
         try:
-            unit.beat(verdict.heartbeat)
+            before = unit.heartbeat(command.task_id) if verdict.heartbeat.beat_count else None
+            unit.beat(stamped(verdict.heartbeat, before, clock.boot()))
         except Unavailable:
             if not events:  # else the change is made, and only its sign of life is missing
                 raise
@@ -74,7 +88,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
             continue
         now = clock.now()
         verdict = _judged(unit, scope, policy, edit, now)
-        if isinstance(verdict, Decision) and isinstance(edit, TakeIn):
+        if isinstance(verdict, Decision) and isinstance(edit, commands.TakeIn):
             unit.take_in(edit, verdict.drafts, now)
             taken = True
         elif isinstance(verdict, AofError) and task_id == subject:
@@ -83,7 +97,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
 
 
 def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, now: int) -> Verdict:
-    return edit if isinstance(edit, AofError) else decide(_load(unit, scope, policy, edit), edit, now)
+    return edit if isinstance(edit, AofError) else decide.decide(_load(unit, scope, policy, edit), edit, now)
 
 
 def _in_the_way(task_id: str, problem: AofError) -> AofError:
@@ -100,11 +114,15 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
 
 def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
+    own = frozenset({command.task_id})
+    only_own = Needs(write=own)
     records = Records(policy=policy)
+    if own <= scope.write:  # every command needs its own task, and most need nothing else
+        records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
     while True:
-        wanted = needs(command, records)
-        if wanted == loaded:
+        wanted = needs.needs(command, records)
+        if wanted == loaded or (wanted == only_own and command.task_id in records.tasks):
             return records
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
         if not scope.covers(asked):
@@ -117,20 +135,28 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for task_id in wanted.write | wanted.read:
         if task_id not in records.tasks:
             records.tasks[task_id] = unit.task(task_id)
-    for task_id in wanted.heartbeats:
-        records.heartbeats[task_id] = unit.heartbeat(task_id)
-    for task_id in wanted.results:
-        records.results[task_id] = unit.result(task_id)
-    for task_id in wanted.children:
-        records.children[task_id] = unit.children(task_id)
-    for task_id in wanted.dependents:
-        records.dependents[task_id] = unit.dependents(task_id)
-    for task_id in wanted.reachable:
-        records.reachable[task_id] = unit.reachable(task_id)
-    for resource in wanted.resources:
-        records.resource_holders[resource] = unit.resource_holders(resource)
-    for key in wanted.keys:
-        records.key_owners[key] = unit.key_owner(key)
+    asked: tuple[tuple[frozenset[str], dict[str, Any], Callable[[str], Any]], ...] = (
+        (wanted.heartbeats, records.heartbeats, unit.heartbeat),
+        (wanted.results, records.results, unit.result),
+        (wanted.children, records.children, unit.children),
+        (wanted.dependents, records.dependents, unit.dependents),
+        (wanted.reachable, records.reachable, unit.reachable),
+        (wanted.resources, records.resource_holders, unit.resource_holders),
+        (wanted.agents, records.held, unit.held_by),
+        (wanted.keys, records.key_owners, unit.key_owner),
+    )
+    for names, answers, ask in asked:
+        for name in names:
+            answers[name] = ask(name)
+    _fill_for_messages(unit, wanted, records)
+
+
+def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    if not wanted.handoffs and not wanted.files:
+        return
+    for task_id in wanted.handoffs:
+        records.handoffs[task_id] = unit.handoffs(task_id)
+    records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from aof.app.results import Row
-from aof.core.records import Policy, Records
+from aof.core.policy import Policy
+from aof.core.records import Records
 from aof.core.tasks.graph import readiness
 from aof.core.tasks.lifecycle import FINISHED, STATUSES
-from aof.ports.store import Query, Store
+from aof.ports.lists import Query, Row
+from aof.ports.store import Store
 
 UNFINISHED = tuple(status for status in STATUSES if status not in FINISHED)
 
@@ -16,7 +15,7 @@ UNFINISHED = tuple(status for status in STATUSES if status not in FINISHED)
 def held_back(store: Store, policy: Policy, query: Query, now: int) -> tuple[Row, ...]:
     """Each unfinished task that matches and cannot be claimed now, with what it waits for."""
     around = _around(store, policy)
-    wanted = store.find(msgspec.structs.replace(query, status=UNFINISHED)).tasks
+    wanted = store.find(query.but(status=UNFINISHED)).tasks
     return tuple(
         Row.of(task, refusal.message) for task in wanted if (refusal := readiness(around, task, now)) is not None
     )

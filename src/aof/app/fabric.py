@@ -3,59 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from aof.app.arguments import checked
 from aof.app.families import Families
-from aof.app.questions import Questions
 from aof.app.reading import Reading
-from aof.app.results import (
-    Beaten,
-    Claimed,
-    Created,
-    Depends,
-    Edited,
-    Moved,
-    Recovered,
-    Reported,
-    Updated,
+from aof.app.scheduling import Scheduling
+from aof.core.errors import (
+    AgentInactive,
+    AlreadyClaimed,
+    AtCapacity,
+    Call,
+    IdTaken,
+    InvalidInput,
+    NothingReady,
+    Refused,
+    UnreadableTask,
 )
-from aof.core import limits
-from aof.core.errors import AlreadyClaimed, Call, InvalidInput, NothingReady, Refused, UnreadableTask
 from aof.core.ids import task_of_run
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
-from aof.core.times import millis
 from aof.lazily import Lazily
-from aof.ports.clock import Clock
-from aof.ports.store import Scope, Store
+from aof.ports.progress import Say, silent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app import execute, maintenance
+    from types import TracebackType
+    from typing import Any, Self
+
+    import msgspec
+
+    from aof.app import execute, maintenance, notifying, results
     from aof.app.execute import Done
+    from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
+    from aof.app.results import Beaten, Created, Depends, Edited, Moved, Reported, Updated
+    from aof.core import limits
+    from aof.core.policy import Policy
     from aof.core.tasks import commands as c
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+    from aof.ports.clock import Clock
+    from aof.ports.notifier import Notifier
+    from aof.ports.org import OrgSource
+    from aof.ports.store import Store
 else:  # questions need none of these
+    msgspec = Lazily("msgspec")
     execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
+    notifying = Lazily("aof.app.notifying")
+    results = Lazily("aof.app.results")
+    limits = Lazily("aof.core.limits")
     c = Lazily("aof.core.tasks.commands")
+    ports = Lazily("aof.ports.store")
 
-_CANDIDATES = 16
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Questions, Families):
+class Fabric(Scheduling, Families):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy, actor: str, run: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        actor: str,
+        run: str | None = None,
+        *,
+        org: OrgSource | None = None,
+        notifier: Notifier | None = None,
+    ) -> None:
         super().__init__(store, clock, policy)
+        self._org = org
+        self._reading.noting = self._noting
         self._actor = actor
         self._run = run
+        self._notifier = notifier
 
     def __enter__(self) -> Self:
         return self
@@ -102,35 +125,39 @@ class Fabric(Questions, Families):
     ) -> Created:
         """Create a task. With a key, the same call again answers with the same task."""
         extra = {} if review else {"reviewRequired": False}
-        command = self._command(
-            c.Create,
-            {
-                "actor": actor or self._actor,
-                "title": title,
-                "body": brief,
-                "assignee": agent,
-                "role": role,
-                "team": team,
-                "priority": priority,
-                "tags": tuple(tags),
-                "workflow": workflow,
-                "owner": owner,
-                "depends_on": tuple(self.resolve(part) for part in depends_on),
-                "resource": resource,
-                "parent_id": self.resolve(parent_id) if parent_id else None,
-                "visibility": visibility,
-                "metadata": (metadata or {}) | extra,
-                "acceptance": tuple(acceptance),
-                "constraints": constraints or {},
-                "profile": profile or {},
-                "max_attempts": max_attempts,
-                "status": "backlog" if backlog else "ready",
-                "key": key,
-                "task_id": self.store.reserve_id(self._clock.now()),
-            },
-        )
-        task = _there(self._execute(command))
-        return Created(task_id=task.id, status=task.status, file_path=self.store.path_of(task))
+        given = {
+            "actor": actor or self._actor,
+            "title": title,
+            "body": brief,
+            "assignee": agent,
+            "role": role,
+            "team": team,
+            "priority": priority,
+            "tags": tuple(tags),
+            "workflow": workflow,
+            "owner": owner,
+            "depends_on": tuple(self.resolve(part) for part in depends_on),
+            "resource": resource,
+            "parent_id": self.resolve(parent_id) if parent_id else None,
+            "visibility": visibility,
+            "metadata": (metadata or {}) | extra,
+            "acceptance": tuple(acceptance),
+            "constraints": constraints or {},
+            "profile": profile or {},
+            "max_attempts": max_attempts,
+            "status": "backlog" if backlog else "ready",
+            "key": key,
+        }
+        while True:
+            task_id = self.store.reserve_id(self._clock.now())
+            try:
+                task = _there(self._execute(self._command(c.Create, given | {"task_id": task_id})))
+                break
+            except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
+                if error.details.get("task_id") != task_id:
+                    raise
+        path, warning = self.store.path_of(task), self._no_route(task)
+        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
     def claim(
         self,
@@ -142,7 +169,7 @@ class Fabric(Questions, Families):
         key: str | None = None,
         worker: str = "pull",
         actor: str | None = None,
-    ) -> Claimed:
+    ) -> Held:
         """Claim a task, or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
@@ -162,41 +189,37 @@ class Fabric(Questions, Families):
             raise problem
         if key is None:
             return self._claim_waiting(given, wait)
-        with self.store.unit(Scope(names=frozenset({f"claim:{key}"}))):
+        with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = next((task for task in self.running() if task.lease and task.lease.key == key), None)
             if held is not None:
                 return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
             return self._claim_waiting(given, wait)
 
-    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Claimed:
+    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
         deadline = self._clock.monotonic() + wait
         while True:
             seen = self.store.head() if wait > 0 else 0
             try:
                 return self._claim_next(given)
-            except NothingReady:
+            except (NothingReady, AtCapacity):
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
-    def _claim_next(self, given: dict[str, Any]) -> Claimed:
-        tried: set[str] = set()
-        while True:
-            query = self._reading.query(agent=given["agent"], limit=_CANDIDATES + len(tried))
-            offered = self.store.find(msgspec.structs.replace(self._reading.runnable(query), counted=False)).tasks
-            fresh = [task.id for task in offered if task.id not in tried]
-            for candidate in fresh:
-                try:
-                    return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
-                except (AlreadyClaimed, Refused, UnreadableTask):
-                    tried.add(candidate)
-            if not fresh:
-                raise NothingReady(
-                    f"there is nothing that {given['agent']} can claim now",
-                    "see what each task waits for",
-                    Call("ready", {"explain": True}),
-                )
+    def _claim_next(self, given: dict[str, Any]) -> Held:
+        for candidate in self._offers(given["agent"]):
+            try:
+                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
+            except (AtCapacity, AgentInactive):
+                raise  # no other task would fare better
+            except (AlreadyClaimed, Refused, UnreadableTask):
+                continue
+        raise NothingReady(
+            f"there is nothing that {given['agent']} can claim now",
+            "see what each task waits for",
+            Call("ready", {"explain": True}),
+        )
 
     def heartbeat(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
@@ -206,7 +229,7 @@ class Fabric(Questions, Families):
         done = self._on(c.Beat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
         beat = done.decision.heartbeat
         assert beat is not None
-        return Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+        return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
 
     def release(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
@@ -241,7 +264,7 @@ class Fabric(Questions, Families):
             facts=facts or {},
         )
         task = _there(done)
-        return Reported(task_id=task.id, progress=task.progress)
+        return results.Reported(task_id=task.id, progress=task.progress)
 
     def update(
         self,
@@ -258,7 +281,7 @@ class Fabric(Questions, Families):
         done = self._on(c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason)
         task = _there(done)
         kinds = {event.type for event in done.events}
-        return Updated(
+        return results.Updated(
             task_id=task.id,
             status=task.status,
             updated_at=task.updated_at,
@@ -274,7 +297,7 @@ class Fabric(Questions, Families):
             (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
         )
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
-        return Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+        return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
 
     def complete(
         self,
@@ -393,60 +416,35 @@ class Fabric(Questions, Families):
             change = self.dep_add if command is c.Link else self.dep_remove
             change(task_id, target, actor=actor)
             task = self.get(task_id)
-            return Moved(task_id=task.id, status=task.status)
+            return results.Moved(task_id=task.id, status=task.status)
         to_task = kind in ("parent", "source_task")
         target_id = self.resolve(target) if to_task else target
         return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
 
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        now = self._clock.now()
-        recovered: list[Recovered] = []
-        for task in self.store.find(self._reading.query(status="in-progress")).tasks:
-            if task.lease is not None and millis(task.lease.expires_at) <= now:
-                try:
-                    done = self._execute(c.Expire(actor="aof", task_id=task.id))
-                except UnreadableTask:
-                    continue  # until somebody has corrected its file
-                moves = [
-                    event for event in done.events if event.type == "task.transitioned" and event.task_id == task.id
-                ]
-                if moves and done.task is not None:
-                    reason = moves[-1].payload.get("reason", "")
-                    recovered.append(Recovered(task_id=task.id, status=done.task.status, reason=reason))
-        return tuple(recovered)
-
-    def sync(self) -> Synced:
+    def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
-        return maintenance.sync(self.store, self._clock, self._policy)
+        return maintenance.sync(self.store, self._clock, self._policy, say=say)
 
-    def doctor(self, *, fix: bool = False) -> Diagnosis:
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix)
+        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
 
-    def _claimed(self, done: Done) -> Claimed:
-        task = _there(done)
-        assert task.lease is not None
-        return Claimed(
-            task_id=task.id,
-            run_id=task.lease.run_id,
-            epoch=task.lease.epoch,
-            attempt=task.retry.attempts,
-            expires_at=task.lease.expires_at,
-            file_path=self.store.path_of(task),
-        )
+    def _claimed(self, done: Done) -> Held:
+        from aof.app.held import Held
+
+        return Held.of(self, _there(done))
 
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
         task = _there(self._on(kind, task_id, actor=actor, blocker_id=blocker))
-        return Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+        return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
 
     def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
         task = _there(self._on(kind, task_id, **given))
-        return Moved(task_id=task.id, status=task.status)
+        return results.Moved(task_id=task.id, status=task.status)
 
     def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self.resolve(task_id)
+        full = self._reading.resolve(task_id)
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run
@@ -459,7 +457,10 @@ class Fabric(Questions, Families):
             raise InvalidInput(f"the call is not valid: {error}", "see the operation's parameters") from None
 
     def _execute(self, command: c.OnTask) -> Done:
-        return execute.execute(self.store, self._clock, self._policy, command)
+        done = execute.execute(self.store, self._clock, self._policy_for(command), command)
+        if self._notifier is not None and done.events:
+            notifying.tell(self._notifier, done, self.get)
+        return done
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

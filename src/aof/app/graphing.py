@@ -7,9 +7,9 @@ from html import escape
 
 import msgspec
 
-from aof.app.results import Row
 from aof.core.errors import InvalidInput
 from aof.core.tasks.task import Task
+from aof.ports.lists import Row
 
 FILLS = {
     "backlog": "#eeeeee", "ready": "#d0ebff", "in-progress": "#fff3bf", "review": "#eebefa", "blocked": "#ffc9c9",

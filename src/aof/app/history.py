@@ -7,12 +7,16 @@ from typing import Any
 import msgspec
 
 from aof.core.errors import Call, InvalidInput, TaskNotFound
+from aof.core.events import is_remark
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
+from aof.ports.progress import Say, silent
 from aof.ports.store import Store
 
+_OFTEN = 1_000  # events
 
-def tasks_at(store: Store, seq: int) -> dict[str, Task]:
+
+def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:
     """All tasks after the event with this number."""
     last = store.head()
     if not 0 <= seq <= last:
@@ -21,7 +25,9 @@ def tasks_at(store: Store, seq: int) -> dict[str, Task]:
     for event in store.events():
         if event.seq > seq:
             break
-        if event.task_id:
+        if event.seq % _OFTEN == 0:
+            say(f"{event.seq:,} of {seq:,} events")
+        if event.task_id and not is_remark(event):
             tasks[event.task_id] = evolve(tasks.get(event.task_id), event)
     return tasks
 
@@ -32,7 +38,8 @@ def task_at(store: Store, task_id: str, seq: int) -> Task:
     for event in store.events(task_id=task_id):
         if event.seq > seq:
             break
-        task = evolve(task, event)
+        if not is_remark(event):
+            task = evolve(task, event)
     if task is None:
         raise TaskNotFound(
             f"there was no task {task_id} at event {seq}", "see its events", Call("log", {"task_id": task_id})

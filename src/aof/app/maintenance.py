@@ -8,8 +8,9 @@ from __future__ import annotations
 from aof.app.execute import refusal, settle
 from aof.app.results import Result
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.clock import Clock
+from aof.ports.progress import Say, silent
 from aof.ports.store import Problem, Store
 
 
@@ -38,7 +39,7 @@ class Diagnosis(Result, frozen=True, kw_only=True):
     healed: tuple[Problem, ...] = ()
 
 
-def sync(store: Store, clock: Clock, policy: Policy) -> Synced:
+def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
     """Take in every edit, move and new file; what cannot be taken in is told."""
     taken: list[str] = []
     new: list[str] = []
@@ -48,7 +49,9 @@ def sync(store: Store, clock: Clock, policy: Policy) -> Synced:
             store.name(path, clock.now())
         except AofError as error:
             refused.append(_unaccepted(path, error))
+    say("comparing the files with the log")
     for task_id in store.unsettled():
+        say(f"taking in {task_id}")
         try:
             before, after = settle(store, clock, policy, task_id, odd=True)
         except AofError as error:
@@ -68,23 +71,26 @@ def _unaccepted(path: str, error: AofError) -> Unaccepted:
     return Unaccepted(path=path, code=error.code, reason=error.message, hint=error.hint)
 
 
-def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False) -> Diagnosis:
+def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False, say: Say = silent) -> Diagnosis:
     """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
+    say("comparing everything with everything else")
     before = _problems(store, clock, policy)
     if not fix:
         return Diagnosis(ok=not before, problems=before)
+    say("mending")
     store.heal()
-    for task_id in store.checkup().edited:
+    for task_id in store.announced(store.checkup().edited):
         if refusal(store, clock, policy, task_id) is None:
             settle(store, clock, policy, task_id)
         else:
             store.put_aside(task_id)
+    say("looking again")
     after = _problems(store, clock, policy)
     return Diagnosis(ok=not after, problems=after, healed=tuple(one for one in before if one not in after))
 
 
 def _problems(store: Store, clock: Clock, policy: Policy) -> tuple[Problem, ...]:
     found = store.checkup()
-    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in found.edited]
+    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
     return (*found.problems, *judged)

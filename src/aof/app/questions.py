@@ -6,19 +6,23 @@ What a question rarely needs is loaded when it is asked. Must not know which sto
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from aof.app.reading import Reading
-from aof.app.results import Listed, Row, Summary
 from aof.core.errors import Call, TaskNotFound
-from aof.core.events import Event
-from aof.core.records import Policy
-from aof.core.tasks.task import Task
-from aof.ports.clock import Clock
-from aof.ports.store import Store
+from aof.ports.progress import Say, silent
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.app.graphing import Drawing
+    from aof.app.lists import Listed, Summary
+    from aof.core.events import Event
+    from aof.core.policy import Policy
+    from aof.core.tasks.task import Task
+    from aof.ports.clock import Clock
+    from aof.ports.lists import Row
+    from aof.ports.store import Store
 
 
 class Questions:
@@ -73,11 +77,11 @@ class Questions:
         """The tasks that somebody holds."""
         return self.store.find(self._reading.query(status="in-progress")).tasks
 
-    def replay(self, at: int) -> dict[str, Any]:
+    def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
         """All tasks as they were after an event."""
         from aof.app.history import portrait, tasks_at
 
-        return {"seq": at, "tasks": [portrait(task) for task in tasks_at(self.store, at).values()]}
+        return {"seq": at, "tasks": [portrait(task) for task in tasks_at(self.store, at, say).values()]}
 
     def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""

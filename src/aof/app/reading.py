@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
 
-import msgspec
-
-from aof.app.results import Listed, Row, Summary
+from aof.app.lists import Listed, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.ids import is_part, is_task_id, task_of_run
-from aof.core.records import Policy
 from aof.core.tasks.lifecycle import STATUSES
-from aof.core.tasks.task import Task
-from aof.core.times import iso
-from aof.ports.clock import Clock
-from aof.ports.store import Page, Query, Scope, Store
+from aof.ports.lists import Query, Row, Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.policy import Policy
+    from aof.core.tasks.task import Task
+    from aof.ports.clock import Clock
+    from aof.ports.store import Store
 
 
 class Reading:
@@ -24,6 +27,7 @@ class Reading:
         self._store = store
         self._clock = clock
         self._policy = policy
+        self.noting: Callable[[], Callable[[Task], str | None] | None] = lambda: None
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
@@ -64,21 +68,21 @@ class Reading:
 
     def listed(self, query: Query) -> Listed:
         """Tasks in the order of their IDs."""
-        page = self._store.find(query)
-        return Listed(total=page.total, tasks=self._rows(page))
+        page = self._page(query)
+        return Listed(total=page.total, tasks=page.rows)
 
     def ready(self, query: Query) -> Listed:
         """What could be claimed right now, most urgent first."""
-        page = self._store.find(self.runnable(query))
-        return Listed(total=page.total, tasks=self._rows(page))
+        return self.listed(self.runnable(query))
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing."""
+        from aof.core.times import iso
+
         slots = self._policy.resource_slots
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
-        return msgspec.structs.replace(
-            query,
+        return query.but(
             runnable_at=iso(self._clock.now()),
             busy_resources=busy,
             order="schedule",
@@ -87,23 +91,35 @@ class Reading:
 
     def blocked(self, query: Query) -> Listed:
         """What is blocked, and why."""
-        page = self._store.find(msgspec.structs.replace(query, status=("blocked",)))
-        return Listed(total=page.total, tasks=self._rows(page))
+        return self.listed(query.but(status=("blocked",)))
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
-        page = self._store.find(msgspec.structs.replace(query, limit=0) if compact else query)
-        return Summary(total=page.total, by_status=page.by_status, tasks=self._rows(page))
+        page = self._page(query.but(limit=0) if compact else query)
+        return Summary(total=page.total, by_status=page.by_status, tasks=page.rows)
 
-    def _rows(self, page: Page) -> tuple[Row, ...]:
+    def _page(self, query: Query) -> Rows:
+        """Rows as the store has them; records are read only where there is something to note of them."""
+        if self.noting() is None:
+            return self._store.rows(query)
+        page = self._store.find(query)
+        return Rows(page.by_status, self.rows(page.tasks))
+
+    def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
+        """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
+        note = self.noting() or (lambda _task: None)
         return tuple(
-            Row.of(task, task.blocked.reason if task.blocked else None, self._store.odd(task)) for task in page.tasks
+            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
         )
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
+        import msgspec
+
         from aof.app.execute import look
+        from aof.core.runs.pulse import present
         from aof.core.tasks.normalized import normalized_status
+        from aof.ports.store import Scope
 
         task = look(self._store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
@@ -115,11 +131,12 @@ class Reading:
         shown.pop("layout", None)
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
-        shown["normalizedStatus"] = normalized_status(task, heartbeat, self._clock.now())
+        now = self._clock.now()
+        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}
-        if result is not None:
+        if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.errors import Call
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common form of the answers."""
 
 
-class Created(Result, frozen=True, kw_only=True):
-    """A task that is durable."""
+class Warned(Result, frozen=True, kw_only=True):
+    """Something that was done all the same, and that somebody should look at."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A task that is durable. The warning says that nobody could take it."""
 
     task_id: str
     status: str
     file_path: str
+    warning: Warned | None = None
 
 
 class Claimed(Result, frozen=True, kw_only=True):
@@ -80,49 +89,34 @@ class Reported(Result, frozen=True, kw_only=True):
     progress: dict[str, Any]
 
 
-class Row(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of a list."""
-
-    id: str
-    title: str
-    status: str
-    priority: str
-    agent: str | None = None
-    reason: str | None = None
-    state: str | None = None
-
-    @classmethod
-    def of(cls, task: Task, reason: str | None, state: str | None = None) -> Row:
-        """A task as a line, with who holds it or is meant to do it."""
-        return cls(
-            id=task.id,
-            title=task.title,
-            status=task.status,
-            priority=task.priority,
-            agent=task.lease.agent if task.lease else task.routing.agent,
-            reason=reason,
-            state=state,
-        )
-
-
-class Listed(Result, frozen=True, kw_only=True):
-    """A page of tasks, and how many match in all."""
-
-    total: int
-    tasks: tuple[Row, ...]
-
-
-class Summary(Result, frozen=True, kw_only=True):
-    """The tasks that match, counted by status."""
-
-    total: int
-    by_status: dict[str, int]
-    tasks: tuple[Row, ...]
-
-
 class Recovered(Result, frozen=True, kw_only=True):
     """A run whose lease had ended, and where its task went."""
 
     task_id: str
     status: str
     reason: str
+
+
+class Sent(Result, frozen=True, kw_only=True):
+    """What became of a message: `accepted`, `noop`, `rejected`, `unknown` (its type) or `ignored` (none of ours).
+
+    `reason` says why it was refused, or why something else was done than asked. `run_id` is the run that it began.
+    """
+
+    outcome: Literal["accepted", "noop", "rejected", "unknown", "ignored"]
+    type: str | None = None
+    task_id: str | None = None
+    reason: str | None = None
+    detail: str | msgspec.UnsetType = msgspec.UNSET
+    hint: str | msgspec.UnsetType = msgspec.UNSET
+    call: Call | msgspec.UnsetType = msgspec.UNSET
+    run_id: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Applied(Result, frozen=True, kw_only=True):
+    """A run that has ended, and where its task went."""
+
+    task_id: str
+    from_status: str = msgspec.field(name="from")
+    to_status: str = msgspec.field(name="to")
+    outcome: str

@@ -1,12 +1,16 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, NothingReady, NoDataDirectory
-    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy
-    ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask
+    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory
+    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
+    │                              IdTaken
+    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
+    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
+    │                              NestedDelegation
+    ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
+    │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
-    │                              UnsupportedVersion
+    │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -15,16 +19,30 @@ surface spells it in its own way. Must not know any surface.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
-import msgspec
 
+class Call(dict[str, "Any"]):
+    """The call that would have worked: an operation and its arguments. An object in JSON for any encoder."""
 
-class Call(msgspec.Struct, frozen=True):
-    """The call that would have worked: an operation and its arguments."""
+    __slots__ = ()
 
-    operation: str
-    arguments: dict[str, Any] = {}
+    def __init__(self, operation: str, arguments: dict[str, Any]) -> None:
+        super().__init__(operation=operation, arguments=arguments)
+
+    @property
+    def operation(self) -> str:
+        """What to call."""
+        name: str = self["operation"]
+        return name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """With what."""
+        given: dict[str, Any] = self["arguments"]
+        return given
 
 
 class AofError(Exception):
@@ -51,6 +69,18 @@ class TaskNotFound(NotFound):
     """No task has that ID."""
 
     code = "task_not_found"
+
+
+class ParentNotFound(NotFound):
+    """No task has the ID that a delegation names as its parent."""
+
+    code = "parent_not_found"
+
+
+class HandoffNotFound(NotFound):
+    """No handoff has that ID."""
+
+    code = "handoff_not_found"
 
 
 class NothingReady(NotFound):
@@ -101,6 +131,12 @@ class KeyConflict(Conflict):
     code = "key_conflict"
 
 
+class IdTaken(Conflict):
+    """A task has this ID already."""
+
+    code = "id_taken"
+
+
 class Refused(AofError):
     """The rules do not allow this now."""
 
@@ -135,6 +171,48 @@ class ResourceBusy(Refused):
     """Another running task occupies the resource."""
 
     code = "resource_busy"
+
+
+class NoRoute(Refused):
+    """Nobody in the org chart could take the task."""
+
+    code = "no_route"
+
+
+class NotRouted(Refused):
+    """The org chart sends the task to somebody else."""
+
+    code = "not_routed"
+
+
+class AtCapacity(Refused):
+    """The agent, or its team, holds as many tasks as it may."""
+
+    code = "at_capacity"
+
+
+class AgentInactive(Refused):
+    """The org chart says that the agent takes no work."""
+
+    code = "agent_inactive"
+
+
+class NotAllowed(Refused):
+    """The agent's roles do not allow this."""
+
+    code = "not_allowed"
+
+
+class SelfApproval(Refused):
+    """An agent cannot judge its own work."""
+
+    code = "self_approval"
+
+
+class NestedDelegation(Refused):
+    """A task that was delegated cannot be delegated on."""
+
+    code = "nested_delegation"
 
 
 class Invalid(AofError):
@@ -173,6 +251,36 @@ class UnreadableTask(Invalid):
     code = "unreadable_task"
 
 
+class UnusableOrgChart(Invalid):
+    """The org chart cannot be understood, and there is no earlier version that could."""
+
+    code = "unusable_org_chart"
+
+
+class UnreadableResult(Invalid):
+    """The file with a run's result cannot be understood; it was left as it is."""
+
+    code = "invalid_run_result"
+
+
+class InvalidJson(Invalid):
+    """A message says that it is one of ours, and what follows is no JSON."""
+
+    code = "invalid_json"
+
+
+class InvalidEnvelope(Invalid):
+    """A message does not have the form that its type asks for."""
+
+    code = "invalid_envelope"
+
+
+class TaskIdMismatch(Invalid):
+    """A message names one task outside and another one inside."""
+
+    code = "taskId_mismatch"
+
+
 class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
@@ -195,6 +303,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"
 
 
 class UnsupportedFilesystem(Unavailable):

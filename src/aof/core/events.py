@@ -10,6 +10,9 @@ from typing import Any, Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+_REMARKS: Final = frozenset(
+    {"protocol.message.received", "protocol.message.rejected", "protocol.message.unknown", "task.warning"}
+)
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,3 +43,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     files: dict[str, str] = {}
     layout: str | None = None
     hash: str = ""
+
+
+def is_remark(fact: Draft | Event) -> bool:
+    """Whether it only says something: about a task, which may not even exist, or about none. It changes no record.
+
+    A delegation that concerns no handoff, such as the refusal of one, is such a remark too.
+    """
+    return fact.type in _REMARKS or (fact.type.startswith("delegation.") and "handoffId" not in fact.payload)

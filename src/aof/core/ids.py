@@ -5,27 +5,46 @@ IDs become file names, so they are matched whole and in ASCII. Must not know whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-TASK_ID = re.compile(r"TASK-[0-9]{4}-[0-9]{2}-[0-9]{2}-(?:[0-9]{3}|[1-9][0-9]{3,8})\Z", re.ASCII)
-_PART = re.compile(r"[A-Z0-9-]{1,40}\Z", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,127}\Z", re.ASCII)
+NUMBER_DIGITS = 9  # at most
+_PADDED = 3  # a number with more digits does not begin with zero
+_PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+_PART_LENGTH = 40
+_NAME = _PART | frozenset("abcdefghijklmnopqrstuvwxyz._@:+")
+_NAME_LENGTH = 128
+
+
+def is_day(text: str) -> bool:
+    """Whether the text has the form of a day, such as 2026-02-21."""
+    return text[4:5] == text[7:8] == "-" and text.isascii() and text[:4].isdigit() and _two(text[5:7], text[8:])
+
+
+def _two(month: str, day: str) -> bool:
+    return len(month) == len(day) == 2 and month.isdigit() and day.isdigit()  # noqa: PLR2004 - a form, no limit
 
 
 def is_task_id(text: str) -> bool:
     """Whether the text is a whole task ID and nothing else, not even a trailing newline."""
-    return TASK_ID.match(text) is not None
+    number = text[16:]
+    return (
+        text[:5] == "TASK-"
+        and text[15:16] == "-"
+        and is_day(text[5:15])
+        and number.isascii()
+        and number.isdigit()
+        and (len(number) == _PADDED or (_PADDED < len(number) <= NUMBER_DIGITS and number[0] != "0"))
+    )
 
 
 def is_part(text: str) -> bool:
     """Whether the text could be a part of a task ID at all."""
-    return _PART.match(text) is not None
+    return 0 < len(text) <= _PART_LENGTH and _PART.issuperset(text)
 
 
 def is_agent_name(text: str) -> bool:
     """Whether the text can name an agent, an actor, a role, a team or a resource."""
-    return _NAME.match(text) is not None
+    return 0 < len(text) <= _NAME_LENGTH and _NAME.issuperset(text) and text[0].isalnum()
 
 
 def task_id(day: str, number: int) -> str:

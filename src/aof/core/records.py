@@ -5,37 +5,38 @@ The application fills it from the store. Must not know how to load anything.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from aof.core.errors import AofError
 from aof.core.events import Draft
 from aof.core.ids import is_task_id
+from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat, Result
 from aof.core.tasks.task import Task
 
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that decisions depend on."""
-
-    lease_ttl_ms: int = 300_000
-    max_attempts: int = 3
-    retry_base_ms: int = 60_000
-    retry_factor: int = 3
-    retry_cap_ms: int = 900_000
-    resource_slots: dict[str, int] = {}
+if TYPE_CHECKING:
+    from aof.core.handoffs.handoff import Handoff
 
 
 class Records(msgspec.Struct, kw_only=True):
-    """Tasks by ID (None: looked for and not there), and the answers to questions about the graph."""
+    """Tasks by ID (None: looked for and not there), and the answers to questions about the graph.
+
+    A result that is an error is one whose file nobody can understand. `missing` are files that were looked for in vain.
+    """
 
     policy: Policy = Policy()
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
-    results: dict[str, Result | None] = {}
+    results: dict[str, Result | AofError | None] = {}
+    handoffs: dict[str, tuple[Handoff, ...]] = {}
+    missing: set[tuple[str, str]] = set()
     children: dict[str, tuple[str, ...]] = {}
     dependents: dict[str, tuple[str, ...]] = {}
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
+    held: dict[str, tuple[str, ...]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -58,20 +59,29 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     names: frozenset[str] = frozenset()
     heartbeats: frozenset[str] = frozenset()
     results: frozenset[str] = frozenset()
+    handoffs: frozenset[str] = frozenset()
+    files: frozenset[tuple[str, str]] = frozenset()
     children: frozenset[str] = frozenset()
     dependents: frozenset[str] = frozenset()
     reachable: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The events to record (none: nothing changes), a sign of life to write, or the task that a key stands for."""
+    """The events to record (none: nothing changes), a sign of life to write, or the task that a key stands for.
+
+    `refusal` is set where being refused is itself recorded, as with messages; `instead` says why something else was
+    done than what was asked for.
+    """
 
     drafts: tuple[Draft, ...] = ()
     heartbeat: Heartbeat | None = None
     replayed: str | None = None
     agent: str | None = None
+    refusal: AofError | None = None
+    instead: AofError | None = None
 
 
 Verdict = Decision | AofError

@@ -9,10 +9,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-@lru_cache(maxsize=256)
 def iso(millis: int) -> str:
     """Write a moment the one way that AOF writes it, so that text order is time order."""
-    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")[:-6] + "Z"
+    seconds, rest = divmod(millis, 1000)
+    return f"{_to_the_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _to_the_second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:-6]
 
 
 def millis(text: str) -> int:

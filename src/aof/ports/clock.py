@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from aof.core.runs.pulse import Boot
 
 
 class Clock(Protocol):
@@ -14,6 +17,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds that never run backwards."""
+        ...
+
+    def boot(self) -> Boot | None:
+        """The count since the machine's start, the same for all its processes; None where there is none."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -5,17 +5,19 @@ A store locks, loads, commits and answers questions about what was committed. It
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
+from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.errors import AofError
     from aof.core.events import Draft, Event
+    from aof.core.handoffs.handoff import Handoff
     from aof.core.runs.run import Heartbeat, Result, Run
     from aof.core.tasks.commands import TakeIn
 
@@ -45,34 +47,33 @@ class ScopeTooNarrow(Exception):
         self.scope = scope
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. `runnable_at` keeps those whose recorded waits are all over at that moment.
-
-    Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
-    """
-
-    status: tuple[str, ...] = ()
-    agent: str | None = None
-    unrouted_too: bool = False
-    tag: str | None = None
-    search: str | None = None
-    parent_id: str | None = None
-    runnable_at: str | None = None
-    busy_resources: tuple[str, ...] = ()
-    archived: bool = False
-    hidden: bool = True
-    order: str = "id"
-    limit: int | None = None
-    offset: int = 0
-    counted: bool = True
-
-
 class Page(msgspec.Struct, frozen=True):
     """The tasks that were asked for (without bodies), how many match in all, and how many in each status."""
 
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling looks at in an unfinished task. `unmet` are the dependencies that are not done."""
+
+    id: str
+    status: str
+    priority: str
+    created_at: str
+    last_transition_at: str
+    parent_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    routing: Routing = Routing()
+    lease: Lease | None = None
+    blocked: Blocked | None = None
+    cancel: Cancel | None = None
+    retry: Retry = Retry()
+    resource: str | None = None
+    workflow: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    unmet: tuple[str, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,12 +107,20 @@ class Unit(Protocol):
         """The task's current or last run."""
         ...
 
-    def result(self, task_id: str) -> Result | None:
-        """What that run has reported."""
+    def result(self, task_id: str) -> Result | AofError | None:
+        """What that run has reported, or why that cannot be told."""
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life."""
+        ...
+
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task, oldest first."""
+        ...
+
+    def lacks(self, task_id: str, ref: str) -> bool:
+        """Whether a file that should be among the task's own is not there."""
         ...
 
     def children(self, task_id: str) -> tuple[str, ...]:
@@ -128,6 +137,10 @@ class Unit(Protocol):
 
     def resource_holders(self, resource: str) -> tuple[str, ...]:
         """The running tasks that occupy the resource."""
+        ...
+
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
         ...
 
     def key_owner(self, key: str) -> str | None:
@@ -166,6 +179,14 @@ class Store(Protocol):
         """Answer from the read model, which is caught up with the log first."""
         ...
 
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
+        ...
+
+    def rows(self, query: Query) -> Rows:
+        """What `find` finds for who shows a list: each task as a row, with what is odd about its file."""
+        ...
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         ...
@@ -174,8 +195,16 @@ class Store(Protocol):
         """How many running tasks occupy each resource."""
         ...
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last sign of life of each running task, as it lies there now; nothing is locked."""
+        ...
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run of the task, oldest first."""
+        ...
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
         ...
 
     def path_of(self, task: Task) -> str:
@@ -188,6 +217,10 @@ class Store(Protocol):
 
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
+        ...
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
         ...
 
     def nameless(self) -> tuple[str, ...]:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from aof.core.events import Event
+from aof.core.events import Event, is_remark
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.runs.run import Result, Run
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
+from aof.lazily import Lazily
+
+if TYPE_CHECKING:
+    from aof.core.handoffs import artifacts
+    from aof.core.handoffs import evolve as handing
+    from aof.core.handoffs.handoff import Handoff
+else:  # few tasks are ever handed off
+    artifacts = Lazily("aof.core.handoffs.artifacts")
+    handing = Lazily("aof.core.handoffs.evolve")
 
 
 class Folded:
-    """What the log says of one task."""
+    """What the log says of one task.
 
-    __slots__ = ("digests", "folders", "last_files", "results", "runs", "task")
+    `attached` are files that events put among the task's own, and `attachments` what they have ever been.
+    """
+
+    __slots__ = ("attached", "attachments", "digests", "folders", "handoffs", "last_files", "results", "runs", "task")
 
     def __init__(self) -> None:
         self.task: Task | None = None
@@ -23,23 +37,32 @@ class Folded:
         self.last_files: dict[str, str] = {}
         self.digests: dict[str, int] = {}
         self.folders: dict[int, str] = {}
+        self.handoffs: dict[str, Handoff] = {}
+        self.attached: dict[str, bytes] = {}
+        self.attachments: set[str] = set()
 
     def copy(self) -> Folded:
         """The same, to go on from without changing this one."""
         other = Folded()
         other.task, other.runs, other.results = self.task, [*self.runs], {**self.results}
         other.last_files, other.digests, other.folders = self.last_files, {**self.digests}, {**self.folders}
+        other.handoffs, other.attached = {**self.handoffs}, {**self.attached}
+        other.attachments = {*self.attachments}
         return other
 
     def add(self, event: Event) -> None:
         """Go on by one event."""
+        if is_remark(event):
+            return
         self.task = evolve(self.task, event)
         for path, digest in event.files.items():
-            if path.endswith(".md"):
+            if path.endswith(f"{event.task_id}.md"):
                 self.last_files = {path: digest}
                 self.digests[digest] = event.seq
                 self.folders[event.seq] = path.split("/")[-2] if path.startswith("tasks/") else "archive"
         if event.type not in RUN_EVENTS:
+            if event.type.startswith("delegation."):
+                self._hand_off(event)
             return
         if event.type == "task.attempt.started":
             started = evolve_run(None, event)
@@ -52,6 +75,15 @@ class Folded:
         result = evolve_result(None, event)
         if result is not None:
             self.results[result.run_id] = result
+
+    def _hand_off(self, event: Event) -> None:
+        name = event.payload["handoffId"]
+        handoff = handing.evolve_handoff(self.handoffs.get(name), event)
+        if handoff is not None:
+            self.handoffs[name] = handoff
+        for place, data in artifacts.attached(event).items():
+            self.attached[place] = data
+            self.attachments.add(sha256(data).hexdigest())
 
     @property
     def run(self) -> Run | None:
@@ -70,6 +102,6 @@ def fold(events: Iterable[Event], *, until: int | None = None) -> dict[str, Fold
     for event in events:
         if until is not None and event.seq > until:
             break
-        if event.task_id:
+        if event.task_id and not is_remark(event):
             folded.setdefault(event.task_id, Folded()).add(event)
     return folded

@@ -6,21 +6,23 @@ One lock keeps units apart. Must not know any rule about tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
 
 from aof.core.errors import LockTimeout, TaskNotFound
 from aof.core.events import Event
+from aof.core.handoffs.handoff import Handoff, age
 from aof.core.ids import matches, split_task_id, task_id
-from aof.core.runs.run import Run
+from aof.core.runs.run import Heartbeat, Run
 from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope
+from aof.ports.lists import Query, Row, Rows
+from aof.ports.store import Active, Checkup, Page, Scope
 from aof.stores.memory_unit import Kept, MemoryUnit, copied
-from aof.stores.selection import select
+from aof.stores.selection import active, select
 
 _LOOK_AGAIN = 0.02
 
@@ -64,6 +66,17 @@ class MemoryStore:
         shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
         return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
 
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        page = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
+        return Rows(page.by_status, tuple(shown))
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at."""
+        with self._kept.lock:
+            return tuple(copied(one) for one in active(status, self._kept.tasks())[:limit])
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         return tuple(matches(part, self._kept.where(lambda _task: True)))
@@ -74,10 +87,21 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life."""
+        with self._kept.lock:
+            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
         with self._kept.lock:
             return tuple(copied(run) for run in self._kept.one(task_id).runs)
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
+        with self._kept.lock:
+            found = [copied(one) for folded in self._kept.folded.values() for one in folded.handoffs.values()]
+        return tuple(sorted(found, key=age))
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""
@@ -90,6 +114,10 @@ class MemoryStore:
     def unsettled(self) -> Iterator[str]:
         """There are no files."""
         yield from ()
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """Nothing needs to be read beforehand."""
+        yield from task_ids
 
     def nameless(self) -> tuple[str, ...]:
         """There are no files."""

@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from aof.core.events import Draft, Event
+from aof.core.events import Draft, Event, is_remark
+from aof.core.handoffs.handoff import Handoff
 from aof.core.ids import split_task_id
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks.commands import TakeIn
@@ -55,8 +56,9 @@ class Kept:
 
     def append(self, events: list[Event]) -> None:
         """All of the events and what follows from them, or nothing."""
-        after = {event.task_id: self.one(event.task_id).copy() for event in events}
-        for event in events:
+        changing = [event for event in events if not is_remark(event)]
+        after = {event.task_id: self.one(event.task_id).copy() for event in changing}
+        for event in changing:
             after[event.task_id].add(event)
         self.folded |= after
         self.log += events
@@ -93,6 +95,14 @@ class MemoryUnit:
         """That run's last sign of life."""
         return copied(self._kept.heartbeats.get(task_id))
 
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task."""
+        return tuple(copied(handoff) for handoff in self._kept.one(task_id).handoffs.values())
+
+    def lacks(self, task_id: str, ref: str) -> bool:  # noqa: ARG002 - the contract's form
+        """There are no files, so nobody misses one."""
+        return False
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         return self._kept.where(lambda task: task.parent_id == task_id)
@@ -117,13 +127,17 @@ class MemoryUnit:
         """The running tasks that occupy the resource."""
         return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
 
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._kept.where(lambda task: task.lease is not None and task.lease.agent == agent)
+
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
         return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
 
     def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
         """Number the events and apply them; all or nothing."""
-        outside = {draft.task_id for draft in drafts} - self._scope.write
+        outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
         events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log))

@@ -8,16 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from aof.core.ids import split_task_id
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
-from aof.ports.store import Query
+from aof.ports.lists import Query
+from aof.ports.store import Active
 
 
 def select(query: Query, tasks: dict[str, Task]) -> list[Task]:
     """All tasks that the query keeps, in its order."""
     order = _schedule if query.order == "schedule" else _number
     return sorted((task for task in tasks.values() if _keeps(query, task, tasks)), key=order)
+
+
+def active(status: tuple[str, ...], tasks: dict[str, Task]) -> list[Active]:
+    """What scheduling looks at in the tasks of some statuses."""
+    chosen = select(Query(status=status, order="schedule"), tasks) if status else []
+    made: list[Active] = []
+    for task in chosen:
+        unmet = tuple(edge for edge in task.depends_on if edge not in tasks or tasks[edge].status != "done")
+        made.append(msgspec.structs.replace(msgspec.convert(task, Active, from_attributes=True), unmet=unmet))
+    return made
 
 
 def _number(task: Task) -> tuple[Any, ...]:
@@ -37,7 +50,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.tag is None or query.tag in task.routing.tags)
         and (query.search is None or _mentions(task, query.search))
         and (query.parent_id is None or task.parent_id == query.parent_id)
-        and (query.runnable_at is None or _waits_for_nothing(task, tasks, query.runnable_at))
+        and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
     )
 
@@ -52,13 +65,12 @@ def _mentions(task: Task, text: str) -> bool:
     return wanted in task.title.casefold() or wanted in task.id.casefold()
 
 
-def _waits_for_nothing(task: Task, tasks: dict[str, Task], moment: str) -> bool:
-    return all(over(task, tasks, moment) for over in _WAITS)
+def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool:
+    return task.status == query.waiting_in and all(over(task, tasks, query.runnable_at or "") for over in _WAITS)
 
 
 _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
-    lambda task, _tasks, _moment: task.status == "ready" and not task.archived,
-    lambda task, _tasks, _moment: task.cancel is None and not task.metadata.get("draft"),
+    lambda task, _tasks, _moment: task.cancel is None and not task.archived and not task.metadata.get("draft"),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),
     lambda task, tasks, _moment: not task.metadata.get("waitForChildren") or not _open_below(task, tasks),

@@ -50,7 +50,7 @@ def test_a_task_is_begun_and_finished_by_whatever_name(aof: Aof, start: str, fin
         (("show", "#001"), 0),
         (("--version",), 0),
         (("list", "--s", "ready"), 2),
-        (("session_end",), 2),
+        (("no_such_verb",), 2),
     ],
 )
 def test_what_is_guessed_works_where_it_is_plain_what_is_meant(aof: Aof, words: tuple[str, ...], expected: int) -> None:

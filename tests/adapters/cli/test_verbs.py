@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.cli.vocabulary import VERBS
+from aof.bootstrap import open_fabric
 from tests.adapters.cli.conftest import Aof
 
 
@@ -187,3 +188,30 @@ def test_people_see_tables_without_colours_in_a_pipe(aof: Aof) -> None:
     said = aof("list")
     assert said.out.splitlines()[0].split() == ["ID", "STATUS", "PRIORITY", "AGENT", "TITLE"]
     assert "\x1b" not in said.out
+
+
+def test_ready_offers_the_most_urgent_and_says_how_many_there_are(aof: Aof) -> None:
+    with open_fabric(".aof", actor="tester") as fabric:
+        for number in range(52):
+            fabric.create(f"task {number}")
+        fabric.create("most urgent", priority="critical")
+    offered = aof("ready", "--json").data
+    assert (offered["total"], len(offered["tasks"])) == (53, 50)
+    assert offered["tasks"][0]["title"] == "most urgent"
+    assert "50 of 53" in aof("ready").out
+    assert len(aof("ready", "--limit", "1000", "--json").data["tasks"]) == 53
+
+
+def test_a_measurement_gives_ratios_and_leaves_nothing_behind(aof: Aof) -> None:
+    before = sorted(Path(".aof").rglob("*"))
+    found = aof("bench", "--quick", "--sizes", "0", "--dir", "disk", "--json").data
+    assert {"date", "file system", "machine", "python", "aof"} <= found["machine"].keys()
+    ratios = {row["name"]: row["ratio"]["value"] for row in found["rows"] if row["ratio"]}
+    assert ratios.keys() == {"commits, 1 process", "commits, 8 processes", "8 processes beside 1"}
+    assert all(ratio > 0 for ratio in ratios.values())
+    assert list(Path("disk").iterdir()) == []
+    assert sorted(Path(".aof").rglob("*")) == before
+
+
+def test_a_size_that_is_no_number_is_refused(aof: Aof) -> None:
+    assert aof("bench", "--sizes", "many", "--json").error["code"] == "usage"

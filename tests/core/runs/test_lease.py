@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from tests.support.world import MINUTE, World
 

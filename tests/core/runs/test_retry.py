@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.runs.retry import backoff_ms
 from aof.core.tasks import commands as c
 from aof.core.times import millis

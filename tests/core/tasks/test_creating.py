@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from tests.support.world import World
 
@@ -130,7 +130,7 @@ def test_no_child_is_added_while_a_cancellation_is_still_settling() -> None:
 def test_an_id_is_not_given_twice() -> None:
     world = World()
     task = world.create()
-    assert world.refuse(c.Create, task, title="x").code == "invalid"
+    assert world.refuse(c.Create, task, title="x").code == "id_taken"
 
 
 def test_the_default_lease_of_a_task_is_its_own_if_it_names_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from aof.core.tasks.graph import find_path
 from aof.core.tasks.lifecycle import FINISHED

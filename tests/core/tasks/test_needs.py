@@ -49,10 +49,11 @@ def test_nothing_is_read_and_written_at_once() -> None:
     second = world.create(depends_on=[first], parent_id=first)
     world.create(depends_on=[first, second], parent_id=second)
     for kind in _DECIDERS:
-        if kind in (c.Create, c.Edit, c.Block, c.Reject, c.RetryTask, c.AddDependency, c.RemoveDependency):
+        if kind in (c.Create, c.Edit, c.Block, c.Reject, c.RetryTask, c.AddDependency, c.RemoveDependency, c.Alert):
             continue
         edge = {"kind": "parent", "target_id": first} if kind in (c.Link, c.Unlink) else {}
-        command = kind(actor="pm", task_id=first, **edge)
+        why = {"reason": "x"} if kind in (c.Promote, c.Bury) else {}
+        command = kind(actor="pm", task_id=first, **edge, **why)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read
 

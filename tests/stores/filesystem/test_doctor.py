@@ -15,7 +15,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
 from aof.core.errors import AofError
-from aof.core.records import Policy
+from aof.core.policy import Policy
 from aof.ports.store import Problem
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
@@ -237,8 +237,8 @@ def _set(sql: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM tasks WHERE id LIKE '%-001'",
-        "UPDATE tasks SET record = (SELECT record FROM tasks WHERE id LIKE '%-002') WHERE id LIKE '%-001'",
+        "DELETE FROM tasks WHERE place % 1024 = 1",
+        "UPDATE tasks SET record = (SELECT record FROM tasks WHERE place % 1024 = 2) WHERE place % 1024 = 1",
         "INSERT INTO edges VALUES ('TASK-2026-03-02-001', 'TASK-2026-03-02-002')",
         "UPDATE tasks SET record = 'x'",
     ],
@@ -275,7 +275,7 @@ def test_wrong_heads_are_rebuilt(desk: Desk, damage: str) -> None:
 
 def test_a_counter_that_is_behind_is_put_right(desk: Desk) -> None:
     counter = desk.root / "locks/counter"
-    counter.write_bytes(counter.read_bytes().replace(b"2026-03-02 5 ", b"2026-03-02 2 "))
+    counter.write_bytes(counter.read_bytes().replace(b"2026-03-02 7 ", b"2026-03-02 2 "))
     heals(desk, "counter_behind")
     assert desk.reopen().create("Next").task_id == "TASK-2026-03-02-006"
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.errors import AlreadyClaimed, NothingReady
-from aof.ports.store import Query
+from aof.ports.lists import Query
 from aof.stores.filesystem import cache, indexing
 from aof.stores.filesystem import database as database_file
 from aof.stores.filesystem.store import FilesystemStore
@@ -193,6 +193,23 @@ class TestHarm:
 
         assert caught_up(fabric) == expected
 
+    def test_a_rebuilt_index_takes_files_in_a_persons_layout_and_those_of_the_archive(
+        self, fabric: Fabric, root: Path
+    ) -> None:
+        for name in ("003", "007"):
+            path = root / f"tasks/ready/TASK-2026-01-05-{name}.md"
+            path.write_text(path.read_text().replace("priority:", "# soon\nmine: [1, 2]\npriority:"))
+        fabric.sync()
+        fabric.cancel("006")
+        fabric.archive("006")
+        expected = from_the_log(fabric)
+        store_of(fabric).checkpoint()
+
+        store_of(fabric).index.rebuild()
+
+        assert caught_up(fabric) == expected
+        assert fabric.store.find(Query(archived=True)).total == 30
+
     def test_a_file_that_is_damaged_or_moved_by_hand_counts_as_the_log_has_it(self, fabric: Fabric, root: Path) -> None:
         expected = caught_up(fabric)
         (root / "tasks/ready/TASK-2026-01-05-003.md").write_text("---\n: : :\n")
@@ -241,7 +258,7 @@ class TestWriters:
             assert held is not None
             store.index._cache._dirty(held)
             database = database_file.connect(str(root / "index.sqlite"))
-            database.execute("DELETE FROM tasks WHERE id LIKE '%5'")
+            database.execute("DELETE FROM tasks WHERE place % 10 = 5")
             database.commit()
             os._exit(0)
 

@@ -12,7 +12,8 @@ from aof.app.fabric import Fabric
 from aof.core.tasks import commands as c
 from aof.core.tasks.graph import readiness
 from aof.core.times import iso
-from aof.ports.store import Query, Scope
+from aof.ports.lists import Query
+from aof.ports.store import Scope
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.histories import Player, Step, steps

@@ -15,8 +15,10 @@ from aof.core.errors import DiskFull, LockTimeout, LogDamaged
 from aof.core.events import Event
 from aof.stores.filesystem import chain
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.log import LOCK, LogReplaced
+from aof.stores.filesystem.line_end import GENESIS
+from aof.stores.filesystem.log import LOCK
 from aof.stores.filesystem.reader import Position, verify
+from aof.stores.filesystem.replaced import LogReplaced
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
 from tests.support.clock import MONDAY as EARLY
@@ -92,7 +94,7 @@ def test_a_forged_line_with_a_right_hash_breaks_at_the_next_one(bench: Bench) ->
     bench.append(MONDAY, "one")
     bench.append(MONDAY, "two")
     lines = bench.file().read_bytes().splitlines(keepends=True)
-    forged = commit_of("uno")(0, chain.GENESIS)[0]
+    forged = commit_of("uno")(0, GENESIS)[0]
     bench.file().write_bytes(forged + lines[1])
     with pytest.raises(LogDamaged, match="broken at event 2"):
         verify(bench.reader)
@@ -100,7 +102,7 @@ def test_a_forged_line_with_a_right_hash_breaks_at_the_next_one(bench: Bench) ->
 
 def test_a_commit_whose_places_do_not_count_up_is_found(bench: Bench) -> None:
     """Even where every hash is right: someone who can write the log can make hashes."""
-    previous, data = chain.GENESIS, b""
+    previous, data = GENESIS, b""
     for seq, place in enumerate([(1, 3), (3, 3)], 1):
         event = Event(seq=seq, type="t", timestamp="x", actor="a", task_id=TASK, payload={"text": ""}, commit=place)
         line, previous = chain.seal(event, previous)

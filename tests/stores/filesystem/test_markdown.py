@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aof.core.errors import PayloadTooLarge, UnreadableTask
 from aof.core.tasks.task import Lease, Routing, Task
-from aof.stores.filesystem.markdown import layout_after, parse, parse_foreign, prepare, render
+from aof.stores.filesystem.markdown import layout_after, parse, parse_foreign, parse_heads, prepare, render
 from tests.support.strategies import tasks
 
 TASK = Task(
@@ -237,6 +237,39 @@ def test_every_task_survives_in_every_layout(task: Task, layout: str) -> None:
     assert render(again) == data
     assert prepare(change(laid_out, rev=1)).fill(task.rev) == data
     assert [word for word in re.findall(r"# ([a-z ]+)", layout) if f"# {word}" not in data.decode()] in ([], ["b"])
+
+
+_LAYOUTS = (
+    None,
+    "# only\n",
+    'rev: 3\nmine: 1,"title":"not this one"\n',
+    'title: "a"\nrev: 3\nowner: 1,"title":"not this one"\n',
+    'metadata: {"a": 1}\n',
+)
+
+
+@given(st.lists(st.tuples(tasks(), st.sampled_from(_LAYOUTS)), max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_many_files_read_at_once_are_what_each_of_them_is_alone(some: list[tuple[Task, str | None]]) -> None:
+    files = [render(change(task, layout=layout)) for task, layout in some]
+
+    together = parse_heads(files)
+
+    alone = [change(parse(data), body="", layout=None) for data in files]
+    if together is None:
+        assert any(layout is not None or task.extra for task, layout in some)
+    else:
+        assert [task for task, _ in together] == alone
+        assert [msgspec.json.decode(record, type=Task) for _, record in together] == alone
+
+
+def test_files_without_foreign_keys_need_no_look_at_each() -> None:
+    task = change(TASK, title="Fix: the colon", layout=None)
+
+    found = parse_heads([render(task), render(TASK)])
+
+    assert found is not None
+    assert [one.title for one, _ in found] == ["Fix: the colon", TASK.title]
 
 
 def test_a_layout_with_an_older_rev_gives_the_same_file() -> None:

@@ -39,6 +39,7 @@ from tests.support.scenarios import (
     claim,
     complete,
     create,
+    delegate,
     edit_by_hand,
     fail,
     later,
@@ -46,6 +47,8 @@ from tests.support.scenarios import (
     prepare,
     progress,
     release,
+    report,
+    turn_down,
 )
 
 NEXT_BOOT = "the-next-boot"
@@ -68,6 +71,8 @@ HISTORIES: dict[str, tuple[Command, ...]] = {
     "archived": (create(review=False), claim(), complete(), lambda t: t.fabric.archive(ONE)),
     "a checkpoint": (create(), claim(), checkpoint, progress(), complete()),
     "days": (create(), later(DAY), claim(), later(-2 * DAY), progress(), later(3 * DAY), progress()),
+    "messages": (create(), claim(), report(), report(agent="bob"), lambda t: t.fabric.session_end()),
+    "handoffs": (create(), create("Below"), claim(), delegate(), turn_down()),
     "many versions": (create(), claim(), *(progress() for _ in range(9))),
 }
 
@@ -210,7 +215,7 @@ def as_steps(root: Path) -> Iterator[Step]:
 # --- without flushes
 
 
-@pytest.mark.parametrize("name", ["one task", "runs", "a checkpoint", "days"])
+@pytest.mark.parametrize("name", ["one task", "runs", "handoffs", "a checkpoint", "days"])
 def test_without_flushes_a_power_cut_may_lose_work_but_what_is_left_fits_together(shm_path: Path, name: str) -> None:
     disk, made = record(shm_path / "data", HISTORIES[name], swaps=False, durable=False)
     left = States(shm_path)

@@ -83,6 +83,7 @@ def test_a_heartbeat_file_has_five_fields_and_moves_on_with_every_beat(
 
     assert reader.hear() > 0, "every read gave valid JSON"
     reader.end()
+    assert (first.pop("pulse")["at"], second.pop("pulse")["at"]) == (0, 60_000), "beside the wall clock, the machine's"
     assert first == {
         "taskId": task_id, "agentId": "ada", "lastHeartbeat": "2026-03-02T09:00:00.000Z", "beatCount": 1,
         "expiresAt": "2026-03-02T09:05:00.000Z", "runId": run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from aof.core.ids import is_task_id
 from aof.stores.filesystem.scan import scan
 from tests.support.desk import Desk
 from tests.support.invariants import check_invariants, open_store
+from tests.support.processes import DEADLINE
 
 
 @pytest.fixture
@@ -132,11 +134,31 @@ def test_an_id_that_a_person_has_used_is_not_given_again(desk: Desk) -> None:
     desk.create()
     desk.drop("backlog", "TASK-2026-03-02-002.md", "# Mine\n")
     desk.drop("backlog", "TASK-2026-03-02-999999999.md", "# Far away\n")
-    assert desk.create() == "TASK-2026-03-02-003"
-    assert len(desk.fabric.sync().new) == 2
+    desk.drop("backlog", "TASK-2026-03-02-003.md", "---\nnot: [closed\n---\n")
+    assert desk.create() == "TASK-2026-03-02-004"
+    assert desk.fabric.show("TASK-2026-03-02-002")["title"] == "Mine"
+    assert len(desk.fabric.sync().new) == 1
+    (desk.root / "tasks/backlog/TASK-2026-03-02-003.md").unlink()
     (desk.root / "locks/counter").unlink()
-    assert desk.reopen().create("Next").task_id == "TASK-2026-03-02-004"
+    assert desk.reopen().create("Next").task_id == "TASK-2026-03-02-005"
     check_invariants(desk.root, edited=True)
+
+
+def test_numbers_that_were_taken_ahead_and_not_used_are_given_back(desk: Desk) -> None:
+    for _ in range(5):
+        desk.create()
+    assert desk.reopen().create("Next").task_id == "TASK-2026-03-02-006"
+
+
+def test_numbers_taken_ahead_are_not_handed_to_a_forked_child(desk: Desk) -> None:
+    given = [desk.store.reserve_id(desk.clock.now()) for _ in range(4)]
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: theirs.send(desk.store.reserve_id(desk.clock.now())))
+    child.start()
+    assert ours.poll(DEADLINE)
+    assert len({*given, ours.recv(), desk.store.reserve_id(desk.clock.now())}) == 6
+    child.join(DEADLINE)
 
 
 def test_many_changed_files_cost_one_look_at_the_log(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,25 @@ _GROUPS = (
         ),
     ),
     ("review", ("approve", "reject")),
-    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "completion", "version", "help")),
+    ("serve", ("tick", "up")),
+    ("team", ("org",)),
+    ("messages", ("send", "session-end", "handoff")),
+    (
+        "data",
+        (
+            "init",
+            "sync",
+            "recover",
+            "doctor",
+            "reindex",
+            "export",
+            "import",
+            "bench",
+            "completion",
+            "version",
+            "help",
+        ),
+    ),
 )
 
 

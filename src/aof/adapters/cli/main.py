@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.parsing import Parsed, UsageError, parse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
     from aof.adapters.cli.answer import Context
     from aof.core.errors import AofError
 
 SCHEMA_VERSION = 1
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
-EXIT_BY_CODE = {"unreadable_task": 5, "settings_unusable": 5}
+EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
+_GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many
 _INTERRUPTED = 130
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
@@ -58,6 +60,21 @@ def _mute() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
+
+
+def script() -> NoReturn:
+    """The console script: a process of its own, which ends as soon as all is said.
+
+    Everything is closed by then. Taking the interpreter's modules apart one by one, and looking for garbage among what
+    was just loaded, takes as long as starting it; nobody should wait for that.
+    """
+    import gc
+
+    gc.set_threshold(_GARBAGE)
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _run(parsed: Parsed) -> int:

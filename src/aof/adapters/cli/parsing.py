@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aof.adapters.cli.grammar import FLAG, GLOBAL, MANY, Option, Verb
 from aof.adapters.cli.vocabulary import VERBS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class UsageError(Exception):

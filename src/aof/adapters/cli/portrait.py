@@ -53,6 +53,8 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
         yield "progress", (", ".join(words),)
     if held := task.get("blocked"):
         yield "blocked", ((held["reason"], "blocked"),)
+    if warning := task.get("warning"):
+        yield warning["code"].replace("_", " "), (warning["message"],)
     if error := task.get("lastError"):
         yield "last error", (f"{error['code']}: {error['message']}",)
     if wait := task.get("retry", {}).get("notBefore"):

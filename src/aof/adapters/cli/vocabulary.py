@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from aof.adapters.cli import vocabulary_bench
+from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
+from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
+from aof.adapters.cli.vocabulary_org import VERBS as ORG
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
 _MAYBE_ID = Argument(
@@ -18,6 +22,7 @@ _FILTERS = (
     Option("--search", "only with this text in title or ID", metavar="T"),
     Option("--limit", "at most so many", metavar="N", type="int"),
 )
+_READY_LIMIT = Option("--limit", "at most so many; 50 unless said", metavar="N", type="int")
 _BLOCKERS = Option("--blocker", "what is in the way; may be repeated", metavar="T", kind=MANY, target="blockers")
 
 _KIND = Argument(
@@ -50,6 +55,13 @@ VERBS: tuple[Verb, ...] = (
             ),
             Option("--parent", "the task that this one is a part of", metavar="ID", target="parent_id"),
             Option("--tag", "a tag; may be repeated", metavar="T", kind=MANY, target="tags"),
+            Option(
+                "--capability",
+                "what it takes, as NAME or NAME:0.8 for a least proficiency; may be repeated",
+                metavar="C",
+                kind=MANY,
+                target="capabilities",
+            ),
             Option("--workflow", "the workflow to pass through", metavar="W"),
             Option("--resource", "something that only so many running tasks may use at once", metavar="R"),
             Option(
@@ -79,7 +91,7 @@ VERBS: tuple[Verb, ...] = (
         "what can be claimed now, most urgent first",
         "reading:ready",
         aliases=("next",),
-        options=(*_FILTERS[1:], Option("--explain", "say also why each other task cannot be claimed")),
+        options=(*_FILTERS[1:-1], _READY_LIMIT, Option("--explain", "say also why each other task cannot be claimed")),
         example="aof ready --agent swe-backend --limit 5",
     ),
     Verb("blocked", "what is blocked, and why", "reading:blocked", options=_FILTERS[1:], example="aof blocked"),
@@ -353,6 +365,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
+    *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),
     Verb(
@@ -363,6 +376,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof doctor --fix",
     ),
     Verb("reindex", "build the index anew", "data:reindex", example="aof reindex"),
+    *ORG,
     Verb("version", "which AOF this is", "data:version", example="aof version"),
     Verb(
         "help",
@@ -371,4 +385,6 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
+    *service.VERBS,
+    *vocabulary_bench.VERBS,
 )

@@ -18,7 +18,7 @@ from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
-_LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
+LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
 
 
 def complete(records: Records, command: Complete, now: int) -> Verdict:
@@ -40,7 +40,7 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
 
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
     """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
-    there_already = _LEADS_TO[outcome] == task.status
+    there_already = LEADS_TO[outcome] == task.status
     if command.run is not None and task_of_run(command.run) == task.id:
         repeated = there_already and command.run == run_id(task.id, task.retry.attempts)
         return Decision() if repeated else stale(task, command.run)
@@ -86,7 +86,7 @@ def _malformed(command: Complete, task: Task, outcome: str) -> AofError | None:
             "say what is in the way",
             Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
         )
-    return _escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
+    return escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
 
 
 def _miscounted(tests: dict[str, int] | None) -> AofError | None:
@@ -99,8 +99,8 @@ def _miscounted(tests: dict[str, int] | None) -> AofError | None:
     return None
 
 
-def _escaping(*refs: tuple[str, str | None]) -> AofError | None:
-    """A reference stays inside its folder."""
+def escaping(*refs: tuple[str, str | None]) -> AofError | None:
+    """The refusal for the first reference that leaves its folder."""
     for field, ref in refs:
         if ref is not None and (ref.startswith(("/", "\\")) or ".." in ref.replace("\\", "/").split("/")):
             return InvalidInput(
@@ -128,19 +128,33 @@ def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], no
     return (reported, *_applied(task, outcome, by, command.blockers, now))
 
 
-def apply_result(task: Task, result: Result, now: int, reason: str) -> tuple[Draft, ...]:
+def apply_result(task: Task, result: Result, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
     """The transitions of a result that is on record already, as recovery and session end need them."""
-    return _applied(task, result.outcome, (result.agent_id, result.run_id), result.blockers, now, reason=reason)
+    more |= {"notes": result.notes} if result.notes else {}
+    by = (result.agent_id, result.run_id)
+    return _applied(task, result.outcome, by, result.blockers or (), now, reason=reason, **more)
+
+
+def submit(task: Task, by: tuple[str, str], now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
+    """Close the run and put the task into review, without a result."""
+    return _applied(task, "needs_review", by, (), now, reason=reason, **more)
 
 
 def _applied(
-    task: Task, outcome: str, by: tuple[str, str], blockers: tuple[str, ...], now: int, *, reason: str | None = None
+    task: Task,
+    outcome: str,
+    by: tuple[str, str],
+    blockers: tuple[str, ...],
+    now: int,
+    *,
+    reason: str | None = None,
+    **more: Any,
 ) -> tuple[Draft, ...]:
     """Close the run and walk the task through the transitions of its outcome."""
     agent, run = by
     ended = {"agent": agent, "outcome": outcome}
     closed = Draft(type="task.attempt.completed", task_id=task.id, run_id=run, payload=ended)
-    named: dict[str, Any] = {"blockers": list(blockers)} if blockers else {}
+    named: dict[str, Any] = more | ({"blockers": list(blockers)} if blockers else {})
     if outcome == "blocked":
         held = "; ".join(blockers) or "the run reported that it is blocked"
         moved = to_blocked(task, now, kind="blocked", reason=held, by=agent, origin="in-progress", **named)

@@ -38,12 +38,7 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
 def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
     """Without a run, only a name stands for the holder; it must be the right one and mean one run only."""
     if acting != lease.agent:
-        return NotLeaseHolder(
-            f"{task.id} is held by {lease.agent}, not by {acting}",
-            f"only {lease.agent} may write to it until {lease.expires_at}",
-            Call("show", {"task_id": task.id}),
-            holder=lease.agent,
-        )
+        return not_holder(task, lease, acting)
     if acting in task.retry.agents:
         return RunRequired(
             f"{lease.agent} has had an earlier run of {task.id} and must name the run it acts for",
@@ -51,6 +46,16 @@ def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
             Call("heartbeat", {"task_id": task.id, "run": lease.run_id}),
         )
     return None
+
+
+def not_holder(task: Task, lease: Lease, acting: str) -> NotLeaseHolder:
+    """The refusal for somebody else than the holder."""
+    return NotLeaseHolder(
+        f"{task.id} is held by {lease.agent}, not by {acting}",
+        f"only {lease.agent} may write to it until {lease.expires_at}",
+        Call("show", {"task_id": task.id}),
+        holder=lease.agent,
+    )
 
 
 def stale(task: Task, run: str) -> StaleLease:
@@ -71,11 +76,12 @@ def stale(task: Task, run: str) -> StaleLease:
 
 
 def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
-    """When the lease ends: the later of what it says and the same run's last heartbeat."""
+    """When the lease ends: the later of what it says and the same run's last heartbeat, which may know both."""
     end = millis(lease.expires_at)
-    if heartbeat is not None and heartbeat.run_id == lease.run_id:
-        end = max(end, millis(heartbeat.expires_at))
-    return end
+    if heartbeat is None or heartbeat.run_id != lease.run_id:
+        return end
+    last = millis(heartbeat.expires_at)
+    return last if heartbeat.pulse is not None else max(end, last)
 
 
 def claim(records: Records, command: Claim, now: int) -> Verdict:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from aof.core.errors import AofError
 from aof.core.events import Draft
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.completion import apply_result
 from aof.core.runs.ending import close_run
 from aof.core.runs.lease import lease_end
+from aof.core.runs.reported import apply_reported
 from aof.core.runs.retry import requeue_or_bury
+from aof.core.runs.run import Result
 from aof.core.tasks import cancelling
 from aof.core.tasks.commands import Expire
 
@@ -21,9 +23,11 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     if lease_end(lease, records.heartbeats[task.id]) > now:
         return Decision()
     result = records.results[task.id]
-    if result is not None and result.run_id == lease.run_id and task.cancel is None:
+    if isinstance(result, AofError) and task.cancel is None:
+        return result  # what was reported cannot be told, so nothing is guessed
+    if isinstance(result, Result) and result.run_id == lease.run_id and task.cancel is None:
         reason = f"stale_heartbeat_{result.outcome}"
-        return Decision(drafts=apply_result(task, result, now, reason), agent=lease.agent)
+        return Decision(drafts=apply_reported(records, task, result, now, reason), agent=lease.agent)
     lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})
     code, message = "stale_heartbeat", f"{lease.agent} gave no sign of life and reported no result"
     closed = close_run(

@@ -7,7 +7,8 @@ from typing import Any
 from aof.core.errors import AofError, Call, InvalidTransition, NotFound
 from aof.core.events import Draft
 from aof.core.limits import ITEM, NOTES, REASON, choice, line, text
-from aof.core.records import Decision, Policy, Records, Verdict
+from aof.core.policy import Policy
+from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.ending import close_run, failure
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph

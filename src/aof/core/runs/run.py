@@ -38,18 +38,33 @@ class Run(_Document, frozen=True, kw_only=True):
 
 
 class Result(_Document, frozen=True, kw_only=True):
-    """`run_result.json`: what the run reported. It belongs to its run and to no other."""
+    """`run_result.json`: what the run reported. It belongs to its run and to no other.
+
+    A list that was reported is written also when it is empty.
+    """
 
     run_id: str
     completed_at: str
     outcome: Outcome
     summary_ref: str | None = None
     handoff_ref: str | None = None
-    deliverables: tuple[str, ...] = ()
+    deliverables: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     tests: dict[str, int] | None = None
-    blockers: tuple[str, ...] = ()
+    blockers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     notes: str | None = None
     acceptance: tuple[Any, ...] = ()
+
+
+class Pulse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A sign of life by the machine's own count: milliseconds since its start, which no clock setting moves.
+
+    `began` is when the run began, `at` the sign of life, `ends` the end of the lease.
+    """
+
+    boot_id: str
+    began: int
+    at: int
+    ends: int
 
 
 class Heartbeat(_Document, frozen=True, kw_only=True):
@@ -59,3 +74,4 @@ class Heartbeat(_Document, frozen=True, kw_only=True):
     last_heartbeat: str
     beat_count: int
     expires_at: str
+    pulse: Pulse | None = None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.core.tasks.lifecycle import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.tasks.kinds import BlockedKind, Cause, Priority, Status, Visibility
+
+if TYPE_CHECKING:
+    from aof.core.records import Needs, Records, Verdict
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,21 @@ class OnTask(Command, frozen=True, kw_only=True):
     """A command about one existing task."""
 
     task_id: str
+
+
+class OwnRule(OnTask, frozen=True, kw_only=True):
+    """A command that brings its own rule, so that only who gives it loads that.
+
+    The rule is asked in any case, also where there is no such task.
+    """
+
+    def needs(self, known: Records) -> Needs:
+        """What must be locked and loaded; asked again with more known, as `needs` is."""
+        raise NotImplementedError
+
+    def decide(self, records: Records, now: int) -> Verdict:
+        """What it does to what is loaded."""
+        raise NotImplementedError
 
 
 class Create(OnTask, frozen=True, kw_only=True):
@@ -202,6 +220,34 @@ class Unlink(OnTask, frozen=True, kw_only=True):
 
 class Expire(OnTask, frozen=True, kw_only=True):
     """Recover a run whose lease has ended: by its reported result, else by requeueing."""
+
+
+class Promote(OnTask, frozen=True, kw_only=True):
+    """Move a task that waits for nothing from backlog to ready."""
+
+    reason: str
+
+
+class Bury(OnTask, frozen=True, kw_only=True):
+    """Give up a waiting task that has failed as often as it may."""
+
+    reason: str
+
+
+class Alert(OnTask, frozen=True, kw_only=True):
+    """Say that a task has been in its status for too long."""
+
+    status: Status
+    reason: str
+
+
+class Exited(OnTask, frozen=True, kw_only=True):
+    """The worker process of a run has ended; `stopped` says why, when its host ended it."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: str | None = None
+    output: dict[str, Any] = {}
 
 
 class TakeIn(OnTask, frozen=True, kw_only=True):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 import msgspec
 
 from aof.core import limits
-from aof.core.errors import AofError, Call, InvalidInput, KeyConflict
+from aof.core.errors import AofError, Call, IdTaken, InvalidInput, KeyConflict
 from aof.core.events import SCHEMA_VERSION, Draft
 from aof.core.ids import is_task_id
 from aof.core.records import Decision, Records, Verdict
@@ -42,7 +41,8 @@ def _impossible_id(records: Records, task_id: str) -> AofError | None:
     if not is_task_id(task_id):
         return InvalidInput(f"{task_id[:80]!r} is no task ID", "use an ID such as TASK-2026-02-21-001")
     if records.look(task_id) is not None:
-        return InvalidInput(f"{task_id} exists already", "reserve another ID", Call("show", {"task_id": task_id}))
+        call = Call("show", {"task_id": task_id})
+        return IdTaken(f"{task_id} exists already", "reserve another ID", call, task_id=task_id)
     return None
 
 
@@ -111,6 +111,8 @@ def _routing(command: Create) -> dict[str, Any]:
 def digest(command: Create) -> str:
     """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
     request = msgspec.structs.replace(command, task_id="", actor="", run=None)
+    import hashlib  # noqa: PLC0415 - 5 ms that only a key needs
+
     return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:32]
 
 

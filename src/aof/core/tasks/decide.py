@@ -8,14 +8,27 @@ from typing import Any, Final
 from aof.core import limits
 from aof.core.errors import AofError
 from aof.core.records import Records, Verdict
-from aof.core.runs import completion, lease, recovery, retry, review
-from aof.core.tasks import blocking, cancelling, creating, dependencies, editing, graph, intake, linking, updating
+from aof.core.runs import completion, exiting, lease, recovery, retry, review
+from aof.core.tasks import (
+    blocking,
+    cancelling,
+    creating,
+    dependencies,
+    editing,
+    graph,
+    intake,
+    linking,
+    scheduled,
+    updating,
+)
 from aof.core.tasks import commands as c
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
-    return _unheard(records, command) or _DECIDERS[type(command)](records, command, now)
+    if isinstance(command, c.OwnRule):
+        return command.decide(records, now)
+    return _unheard(records, command) or _forbidden(records, command) or _DECIDERS[type(command)](records, command, now)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
@@ -29,6 +42,16 @@ def _unheard(records: Records, command: c.OnTask) -> AofError | None:
     if task is None:
         return graph.missing(command.task_id)
     return graph.being_cancelled(task) if isinstance(command, _NOT_WHILE_CANCELLING) else None
+
+
+def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
+    """Why the org chart does not allow the command; without a chart nothing is asked or loaded."""
+    chart = records.policy.org
+    if chart is None:
+        return None
+    from aof.core.org.guard import forbidden  # noqa: PLC0415 - most data directories have no chart
+
+    return forbidden(records, chart, command)
 
 
 _NAME: Final = 128
@@ -58,5 +81,9 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Link: linking.link,
     c.Unlink: linking.unlink,
     c.Expire: recovery.expire,
+    c.Promote: scheduled.promote,
+    c.Bury: scheduled.bury,
+    c.Alert: scheduled.alert,
+    c.Exited: exiting.exited,
     c.TakeIn: intake.take_in,
 }

@@ -166,6 +166,19 @@ def _linked(task: Task, event: Event) -> dict[str, Any]:
     return {"links": links}
 
 
+def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
+    said = {name: event.payload[name] for name in ("status", "since")}
+    return {"metadata": task.metadata | {"slaAlert": said}}
+
+
+def _delegated(task: Task, event: Event) -> dict[str, Any]:
+    """A task that is handed to another agent says how deep, and by which handoff."""
+    edge = ("handoff", event.payload["handoffId"])
+    known = any((link.kind, link.target_id) == edge for link in task.links)
+    added = () if known else (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp),)
+    return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -183,4 +196,6 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.sla_alert": _sla_alert,
+    "delegation.requested": _delegated,
 }

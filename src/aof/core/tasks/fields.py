@@ -62,6 +62,15 @@ def _object(field: str, value: object) -> AofError | None:
     return limits.data(field, value) if _is_object(value) else InvalidInput(f"'{field}' must be an object", "use {}")
 
 
+def _profile(field: str, value: object) -> AofError | None:
+    problem = _object(field, value)
+    if problem is not None or not isinstance(value, dict) or "requiredCapabilities" not in value:
+        return problem
+    from aof.core.org.work import bad_capabilities  # noqa: PLC0415 - few tasks ask for any
+
+    return bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
+
+
 def _list(field: str, value: object) -> AofError | None:
     is_list = value is None or isinstance(value, list | tuple)
     return limits.data(field, value) if is_list else InvalidInput(f"'{field}' must be a list", "use []")
@@ -100,7 +109,7 @@ _CHECKS: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "routing": _routing,
     "acceptance": _list,
     "constraints": _object,
-    "profile": _object,
+    "profile": _profile,
     "workflow": _object,
     "metadata": _metadata,
     "extra": _object,

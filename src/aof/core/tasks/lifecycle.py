@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
-Status = Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"]
-Priority = Literal["low", "normal", "high", "critical"]
-BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
-Visibility = Literal["foreground", "background", "internal", "hidden"]
-Cause = Literal["failed", "timed_out", "lost"]
+    from aof.core.tasks.kinds import Status
 
 TRANSITIONS: Final[dict[str, tuple[Status, ...]]] = {
     "backlog": ("ready", "blocked", "cancelled"),

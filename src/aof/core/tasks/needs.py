@@ -13,6 +13,7 @@ import msgspec
 
 from aof.core.ids import is_task_id
 from aof.core.records import Needs, Records
+from aof.core.runs.run import Result
 from aof.core.tasks import commands as c
 from aof.core.tasks.cancelling import topmost
 from aof.core.tasks.creating import bad_key
@@ -27,7 +28,9 @@ def needs(command: c.OnTask, known: Records) -> Needs:
     if not is_task_id(command.task_id):
         return Needs()
     describe = _NEEDS.get(type(command))
-    return describe(command, Known(known)) if describe else Needs(write=frozenset({command.task_id}))
+    if describe is not None:
+        return describe(command, Known(known))
+    return command.needs(known) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
 
 
 def _create(command: c.Create, known: Known) -> Needs:
@@ -58,6 +61,18 @@ def _starting(command: c.OnTask, known: Known) -> Needs:
         children=own if waits else frozenset(),
         resources=resources,
     )
+
+
+def _claiming(command: c.OnTask, known: Known) -> Needs:
+    """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
+    base = _starting(command, known)
+    chart, task = known.records.policy.org, known.task(command.task_id)
+    agent = chart.by_id.get(command.acting) if chart is not None else None
+    if chart is None or agent is None or task is None or task.status != "ready":
+        return base
+    from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
+
+    return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
 
 
 def _beating(command: c.OnTask, _known: Known) -> Needs:
@@ -112,7 +127,14 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     own = frozenset({command.task_id})
     cancelled = task is not None and task.cancel is not None
     base = _cancelling(command, known) if cancelled else _ending(command, known)
-    return msgspec.structs.replace(base, heartbeats=own, results=own)
+    return msgspec.structs.replace(base, heartbeats=own, results=own, files=referred(known.records, command.task_id))
+
+
+def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
+    """The files that a task's reported result refers to."""
+    result = known.results.get(task_id)
+    refs = (result.summary_ref, result.handoff_ref) if isinstance(result, Result) else ()
+    return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 
 def _dependency(command: c.AddDependency, _known: Known) -> Needs:
@@ -135,7 +157,8 @@ def _link(command: c.Link, known: Known) -> Needs:
 
 
 def _update(command: c.Update, known: Known) -> Needs:
-    base = _MOVES.get(str(command.status), _beating)(command, known)
+    describe = _claiming if command.status == "in-progress" else _MOVES.get(str(command.status), _beating)
+    base = describe(command, known)
     return msgspec.structs.replace(base, heartbeats=frozenset({command.task_id}))
 
 
@@ -166,7 +189,7 @@ _MOVES: dict[str, Callable[[Any, Known], Needs]] = {
 }
 _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Create: _create,
-    c.Claim: _starting,
+    c.Claim: _claiming,
     c.Complete: _starting,
     c.Beat: _beating,
     c.Report: _beating,
@@ -179,6 +202,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,
+    c.Promote: _returning,
+    c.Bury: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
     c.Link: _link,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from aof.core.tasks.lifecycle import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.tasks.kinds import BlockedKind, Cause, Priority, Status, Visibility
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -12,26 +12,27 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
 
 from aof.core.errors import LogDamaged, StorageFailed
 from aof.lazily import Lazily
 from aof.stores.filesystem import database as databases
-from aof.stores.filesystem.files import Seen, seen
 from aof.stores.filesystem.locks import Held
+from aof.stores.filesystem.looking import Seen, seen
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from aof.stores.filesystem import indexing
     from aof.stores.filesystem.store import FilesystemStore
+
+    _Answer = TypeVar("_Answer")
 else:  # an index that is up to date needs no filling
     indexing = Lazily("aof.stores.filesystem.indexing")
 
 LOCK = "index"
 _NOTE_BYTES = 80
-_BROKEN = (sqlite3.Error, msgspec.DecodeError, LogDamaged)
-_Answer = TypeVar("_Answer")
+_BROKEN = (sqlite3.Error, ValueError, LogDamaged)  # ValueError: a record that cannot be decoded
 _inherited: list[_Open] = []
 
 
@@ -86,8 +87,7 @@ class Cache:
 
     @contextmanager
     def _locked(self, *, exclusive: bool) -> Iterator[Held]:
-        held = self._store.locks.acquire(LOCK, exclusive=exclusive)
-        assert held is not None
+        held = self._store.locks.take(LOCK, exclusive=exclusive)
         try:
             yield held
         finally:

@@ -27,8 +27,9 @@ _pack = msgspec.msgpack.Encoder().encode
 
 # What JSON allows in a string but YAML forbids there or takes for a line break.
 _SUSPECT = (b"\xc2", *(char.encode() for char in "\x7f\u2028\u2029\ufeff\ufffe\uffff"))  # c2: U+0080 to U+00BF
-_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z", re.ASCII)
+# Rarely needed, so compiled when they are.
+_NOT_YAML: Final = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+_PLAIN_KEY: Final = r"[A-Za-z_][A-Za-z0-9_-]*\Z"
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
@@ -39,7 +40,7 @@ def escape(encoded: bytes) -> bytes:
             return encoded
     elif not any(map(encoded.__contains__, _SUSPECT)):
         return encoded
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
+    return re.sub(_NOT_YAML, lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
 
 
 def encode(value: Any) -> str:
@@ -49,7 +50,7 @@ def encode(value: Any) -> str:
 
 def key_text(key: str) -> str:
     """A key as it stands at the start of its line: quoted unless every YAML reader takes it for a plain text."""
-    if _PLAIN_KEY.match(key) and key.lower() not in _YAML_WORDS:
+    if re.match(_PLAIN_KEY, key, re.ASCII) and key.lower() not in _YAML_WORDS:
         return key
     return encode(key).replace(": ", ":\\u0020")  # so that the first ": " of a line always ends the key
 

@@ -6,17 +6,13 @@ put in unnoticed.
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import msgspec
 
 from aof.core.errors import LogDamaged
 from aof.core.events import Event
+from aof.stores.filesystem.hashing import hexdigest
+from aof.stores.filesystem.line_end import CLOSE, MARK, TAIL_BYTES
 
-GENESIS = "0" * 64
-_MARK = b',"hash":"'
-_CLOSE = b'"}\n'
-TAIL_BYTES = len(_MARK) + 64 + len(_CLOSE)
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(Event)
 
@@ -24,13 +20,8 @@ _decoder = msgspec.json.Decoder(Event)
 def seal(event: Event, previous: str) -> tuple[bytes, str]:
     """The event's line, and the hash that the next one builds on."""
     text = _encode(event)[:-1]
-    digest = sha256(previous.encode() + text).hexdigest()
-    return b"%b%b%b%b" % (text, _MARK, digest.encode(), _CLOSE), digest
-
-
-def tail_of(digest: str) -> bytes:
-    """How a line with this hash ends."""
-    return b"%b%b%b" % (_MARK, digest.encode(), _CLOSE)
+    digest = hexdigest(previous.encode() + text)
+    return b"%b%b%b%b" % (text, MARK, digest.encode(), CLOSE), digest
 
 
 def decode(line: bytes) -> Event:
@@ -45,15 +36,15 @@ def decode(line: bytes) -> Event:
 
 def proves(line: bytes, previous: str) -> bool:
     """Whether the line's hash follows from its text and the hash before it."""
-    if len(line) <= TAIL_BYTES or not line.endswith(_CLOSE) or line[-TAIL_BYTES : -TAIL_BYTES + len(_MARK)] != _MARK:
+    if len(line) <= TAIL_BYTES or not line.endswith(CLOSE) or line[-TAIL_BYTES : -TAIL_BYTES + len(MARK)] != MARK:
         return False
-    claimed = line[-TAIL_BYTES + len(_MARK) : -len(_CLOSE)]
-    return sha256(previous.encode() + line[:-TAIL_BYTES]).hexdigest().encode() == claimed
+    claimed = line[-TAIL_BYTES + len(MARK) : -len(CLOSE)]
+    return hexdigest(previous.encode() + line[:-TAIL_BYTES]).encode() == claimed
 
 
 def digest_of(line: bytes) -> str:
     """The hash that a line ends with."""
-    return line[-TAIL_BYTES + len(_MARK) : -len(_CLOSE)].decode("ascii", "replace")
+    return line[-TAIL_BYTES + len(MARK) : -len(CLOSE)].decode("ascii", "replace")
 
 
 def last_commit_end(data: bytes) -> tuple[int, Event | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import read
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position
 
@@ -28,7 +28,7 @@ class Checkpoint:
 def boot_id() -> str:
     """What tells one boot from the next; a clean restart of the machine looks like a power cut, which is safe."""
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:
+        with open(_BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return f"no-boot-id-{os.uname().nodename}"

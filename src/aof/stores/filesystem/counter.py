@@ -1,11 +1,14 @@
 """Numbers for task IDs: a counter with a lock of its own, taken alone. Gaps are fine, giving one twice is not.
 
-The counter is a cache: under a new boot, or where it is lost, it is rebuilt from log, folders and archive.
+The counter is a cache: under a new boot, or where it is lost, it is rebuilt from log, folders and archive. A process
+that asks often gets more and more numbers at once, which it hands out without another look. A person may have given
+such a number to a file of their own, so whoever makes a task looks whether it is there.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 
 from aof.core.ids import is_task_id, split_task_id, task_id
@@ -16,6 +19,7 @@ from aof.stores.filesystem.reader import Reader
 
 LOCK = "counter"
 _BYTES = 96
+_MOST_AT_ONCE = 16
 LARGEST = 100_000_000  # a person may name a file as they like; the numbers after it must still be IDs
 
 
@@ -28,25 +32,48 @@ class Counter:
         self._disk = disk
         self._reader = reader
         self._boot = boot_id()
+        self._day = ""
+        self._ours = range(0)
+        self._at_once = 1
+        self._turn = threading.Lock()
+        self._pid = os.getpid()
 
     def next(self, today: str) -> str:
         """The next ID; the day never goes back, whatever the clock does."""
-        held = self._locks.acquire(LOCK)
-        assert held is not None
+        if self._pid != os.getpid():  # the numbers are the parent's, and one of its threads may have had the turn
+            self._turn, self._pid, self._ours = threading.Lock(), os.getpid(), range(0)
+        with self._turn:
+            if not self._ours or self._day < today:
+                self._take_more(today)
+            number, self._ours = self._ours[0], self._ours[1:]
+            return task_id(self._day, number)
+
+    def _take_more(self, today: str) -> None:
+        held = self._locks.take(LOCK)
         try:
             day, number = self._last(held, today)
-            number += 1
-            while self._taken(task_id(day, number)):
-                number += 1
-            self._disk.overwrite(held.fd, f"{self._boot} {day} {number}".ljust(_BYTES - 1).encode() + b"\n", 0)
+            last = number + self._at_once
+            self._note(held, day, last)
         finally:
             self._locks.release((held,))
-        return task_id(day, number)
+        self._day, self._ours = day, range(number + 1, last + 1)
+        self._at_once = min(self._at_once * 2, _MOST_AT_ONCE)
+
+    def give_back(self) -> None:
+        """Return the numbers that were taken and not handed out, unless somebody has taken more since."""
+        unused, self._ours = self._ours, range(0)
+        if not unused or self._pid != os.getpid():
+            return
+        held = self._locks.take(LOCK)
+        try:
+            if self._noted(held) == (self._day, unused[-1]):
+                self._note(held, self._day, unused[0] - 1)
+        finally:
+            self._locks.release((held,))
 
     def peek(self) -> tuple[str, int] | None:
         """The day and the number that were given last; None where they would be worked out anew."""
-        held = self._locks.acquire(LOCK, exclusive=False)
-        assert held is not None
+        held = self._locks.take(LOCK, exclusive=False)
         try:
             return self._noted(held)
         finally:
@@ -54,12 +81,14 @@ class Counter:
 
     def forget(self) -> None:
         """Let the next number be worked out anew."""
-        held = self._locks.acquire(LOCK)
-        assert held is not None
+        held = self._locks.take(LOCK)
         try:
             self._disk.overwrite(held.fd, b" " * (_BYTES - 1) + b"\n", 0)
         finally:
             self._locks.release((held,))
+
+    def _note(self, held: Held, day: str, number: int) -> None:
+        self._disk.overwrite(held.fd, f"{self._boot} {day} {number}".ljust(_BYTES - 1).encode() + b"\n", 0)
 
     def _noted(self, held: Held) -> tuple[str, int] | None:
         match os.pread(held.fd, _BYTES, 0).decode("ascii", "replace").split():
@@ -70,10 +99,6 @@ class Counter:
     def _last(self, held: Held, today: str) -> tuple[str, int]:
         noted = self._noted(held)
         return noted if noted is not None and noted[0] >= today else (today, self._highest(today))
-
-    def _taken(self, task: str) -> bool:
-        """Whether a person has given this ID to a file of their own."""
-        return any(os.access(f"{folder}{task}.md", os.F_OK) for _, folder in self._paths.folders)
 
     def _highest(self, day: str) -> int:
         """The highest number that was ever used on a day, also by a person."""

@@ -11,6 +11,7 @@ from aof.stores.filesystem.reader import Position
 def connect(path: str) -> sqlite3.Connection:
     """Open a database that other means protect and that may be lost."""
     database = sqlite3.connect(path, timeout=10, isolation_level="DEFERRED", check_same_thread=False)
+    database.execute("PRAGMA page_size = 8192")
     database.execute("PRAGMA journal_mode = OFF")
     database.execute("PRAGMA synchronous = OFF")
     database.execute("PRAGMA temp_store = MEMORY")

@@ -42,9 +42,9 @@ class Disk:
         """Create a file, or empty it, and write all of the data; not atomic, so only for temporary files."""
         fd = os.open(path, _NEW_FILE, 0o644)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            written = os.write(fd, data)
+            while written < len(data):
+                written += os.write(fd, memoryview(data)[written:])
         finally:
             os.close(fd)
 

@@ -8,59 +8,19 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
 
+from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, Result, Heartbeat)
-_BUFFER = 65_536
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
-
-
-def digest(data: bytes) -> str:
-    """What events and heads know a file by."""
-    return sha256(data).hexdigest()
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A file as it was read: enough to notice that somebody has written it since."""
-
-    inode: int
-    modified: int
-    size: int
-
-
-def seen(path: str) -> Seen | None:
-    """The file as it is now; None where there is none."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def read(path: str) -> bytes | None:
-    """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP)."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not hang us
-    except FileNotFoundError:
-        return None
-    try:
-        data = os.read(fd, _BUFFER)
-        if len(data) < _BUFFER:
-            return data
-        parts = [data]
-        while chunk := os.read(fd, 1 << 20):
-            parts.append(chunk)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
 
 
 def document(record: Run | Result | Heartbeat) -> bytes:
@@ -159,6 +119,17 @@ class TaskFiles:
     def read_run(self, task_id: str, name: str, kind: type[_Record], *, archived: bool = False) -> _Record | None:
         """One of a run's files; None where it is missing or says nothing that we understand."""
         return self.run_document(f"{self._paths.run(task_id, archived=archived)}/{name}", kind)
+
+    def read_result(self, task_id: str, *, archived: bool = False) -> Result | UnreadableResult | None:
+        """What a run has reported; an error where its file says nothing that we understand."""
+        place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
+        try:
+            data = read(place)
+            return None if data is None else msgspec.json.decode(data, type=Result)
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            where = self._paths.relative(place)
+            hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
+            return UnreadableResult(f"{where} cannot be understood: {error}", hint, path=where)
 
     def run_document(self, path: str, kind: type[_Record]) -> _Record | None:
         """A run's file at any place."""

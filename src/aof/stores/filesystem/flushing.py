@@ -8,7 +8,7 @@ Must not know what is appended.
 from __future__ import annotations
 
 import os
-import threading
+from _thread import allocate_lock  # as threading.Lock, without the rest of that module
 from typing import NamedTuple
 
 from aof.core.errors import CommitUnknown
@@ -31,13 +31,13 @@ class Flushing:
         self.failed = False
         self.noted = False
         self._flushed = Mark()
-        self._turn = threading.Lock()
+        self._turn = allocate_lock()
         self._pid = os.getpid()
 
     def upto(self, fd: int, mark: Mark) -> None:
         """Return when everything up to the mark is durable; raises CommitUnknown."""
         if self._pid != os.getpid():  # another thread may have had its turn when this process was forked
-            self._turn, self._pid = threading.Lock(), os.getpid()
+            self._turn, self._pid = allocate_lock(), os.getpid()
         with self._turn:
             if self.failed:
                 raise unknown()

@@ -13,7 +13,8 @@ from aof.core.events import Event
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import markdown, new_file
-from aof.stores.filesystem.files import Seen, TaskFiles, digest, read, seen
+from aof.stores.filesystem.files import TaskFiles
+from aof.stores.filesystem.looking import Seen, digest, read, seen
 from aof.stores.filesystem.merge import Merge
 from aof.stores.filesystem.new_file import refuse_newer
 from aof.stores.filesystem.paths import Paths, folder_of

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 
 from aof.core.ids import is_task_id, split_task_id, task_id
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.hashing import hexdigest
 from aof.stores.filesystem.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
 
 _LINE = 32
 _DIGEST = 16
+_LETTER = 13
 _CHUNK = 1 << 16
 
 
@@ -31,7 +32,7 @@ class Head:
 
     def matches(self, data: bytes) -> bool:
         """Whether the bytes are exactly what the log wrote."""
-        return sha256(data).hexdigest()[:_DIGEST] == self.digest
+        return hexdigest(data)[:_DIGEST] == self.digest
 
 
 class Heads:
@@ -78,12 +79,33 @@ class Heads:
         found = ((named, _parse(line)) for named, line in self._lines())
         return {named: head for named, head in found if head is not None}
 
+    def by_folder(self) -> dict[str, list[tuple[str, str]]]:
+        """For whoever reads all files: the tasks of each folder in the order of IDs, with how their digests begin."""
+        found: dict[str, list[tuple[str, str]]] = {letter: [] for letter in FOLDERS_BY_LETTER}
+        for day, fd in self._days():
+            for first, lines in _chunks(fd):
+                text = lines.decode("ascii", "replace")
+                for number, place in enumerate(range(0, len(text), _LINE), first):
+                    noted = found.get(text[place + _LETTER : place + _LETTER + 1])
+                    if noted is not None:
+                        noted.append(
+                            (f"TASK-{day}-{number:03d}", text[place + _LINE - 1 - _DIGEST : place + _LINE - 1])
+                        )
+        return {FOLDERS_BY_LETTER[letter]: noted for letter, noted in found.items()}
+
     def _lines(self) -> Iterator[tuple[str, bytes]]:
+        """The lines that hold something."""
+        for day, fd in self._days():
+            for first, lines in _chunks(fd):
+                for place in range(0, len(lines), _LINE):
+                    if lines[place : place + 1].isdigit():
+                        yield task_id(day, first + place // _LINE), lines[place : place + _LINE]
+
+    def _days(self) -> Iterator[tuple[str, int]]:
         for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name):
             fd = self._fds.get(entry.name) or self._open(entry.name, os.O_RDWR)
             if fd and is_task_id(task_id(entry.name, 1)):
-                for number, line in _numbered(fd):
-                    yield task_id(entry.name, number), line
+                yield entry.name, fd
 
     def close(self) -> None:
         """Close the open files."""
@@ -107,8 +129,8 @@ def _parse(line: bytes) -> Head | None:
         return None
 
 
-def _numbered(fd: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something; the holes of a day with few and great numbers are passed over."""
+def _chunks(fd: int) -> Iterator[tuple[int, bytes]]:
+    """Lines, and the number of the first; the holes of a day with few and great numbers are passed over."""
     offset = 0
     while True:
         try:
@@ -118,7 +140,5 @@ def _numbered(fd: int) -> Iterator[tuple[int, bytes]]:
         data = os.pread(fd, _CHUNK, offset)
         if len(data) < _LINE:
             return
-        for place in range(0, len(data), _LINE):
-            if data[place : place + 1].isdigit():
-                yield (offset + place) // _LINE, data[place : place + _LINE]
+        yield offset // _LINE, data
         offset += _CHUNK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 from aof.core.events import Event
@@ -9,20 +10,21 @@ from aof.stores.filesystem.reader import Position, Reader
 
 
 class Histories:
-    """Reads the log once for many tasks that are announced, and once for each that is not."""
+    """Reads the log once for many tasks that are announced, and once for each that is not. Safe for several threads."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._known: tuple[Position, dict[str, list[Event]]] = (Position(), {})
+        self._turn = threading.Lock()
+        self._until = Position()
+        self._known: dict[str, list[Event]] = {}
 
     def of(self, task_id: str) -> list[Event]:
         """Everything that the log has of a task now."""
-        until, known = self._known
-        kept = known.get(task_id)
-        if kept is None:
-            return list(self._reader.of_tasks((task_id,)))
-        last = kept[-1].seq if kept else 0
-        return kept + [event for event in self._reader.of_tasks((task_id,), until) if event.seq > last]
+        with self._turn:
+            if task_id in self._known:
+                self._go_on()
+                return list(self._known[task_id])
+        return list(self._reader.of_tasks((task_id,)))
 
     def announce(self, task_ids: Iterable[str], until: Position) -> None:
         """These will be asked for; the log reaches to that position at least. Forgets those announced before."""
@@ -30,4 +32,14 @@ class Histories:
         if kept:
             for event in self._reader.of_tasks(kept):
                 kept[event.task_id].append(event)
-        self._known = until, kept
+        with self._turn:
+            self._until, self._known = until, kept
+
+    def _go_on(self) -> None:
+        """Take in what was appended since, for all that were announced; what was read then may be in there again."""
+        for here, lines in self._reader.commits(self._until):
+            self._until = here
+            for _, event in lines:
+                kept = self._known.get(event.task_id)
+                if kept is not None and (not kept or kept[-1].seq < event.seq):
+                    kept.append(event)

@@ -5,17 +5,30 @@ Must not know how that cache is kept up, nor what the answers are for.
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
-from typing import TYPE_CHECKING, Any
 
-from aof.core.ids import matches
-from aof.ports.store import Page, Query
-from aof.stores.filesystem import rows
+from aof.core.ids import NUMBER_DIGITS, matches, split_task_id
+from aof.lazily import Lazily
+from aof.ports.lists import Query
+from aof.stores.filesystem import queries, rows
 from aof.stores.filesystem.cache import Cache
+from aof.stores.filesystem.shown import Shown, showing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    import msgspec
+
+    from aof.ports import store as ports
+    from aof.ports.store import Active, Page
     from aof.stores.filesystem.store import FilesystemStore
+else:  # who asks for rows needs no records
+    msgspec = Lazily("msgspec")
+    ports = Lazily("aof.ports.store")
+
+_NAMES = f"SELECT {rows.name()} FROM tasks WHERE {{}} ORDER BY {rows.number()}"
 
 
 class Index:
@@ -26,47 +39,75 @@ class Index:
 
     def find(self, query: Query) -> Page:
         """One page of tasks, with counts over all that match."""
-        counts, records, values, limits = rows.page(query)
+        counts, records, values = queries.asked(query)
 
         def both(database: sqlite3.Connection) -> Page:
-            found = database.execute(records, [*values, *limits]).fetchall()
-            tasks = tuple(rows.record(blob) for (blob,) in found)
+            found = database.execute(records, values).fetchall()
+            tasks = tuple(rows.record(text) for (text,) in found)
             if query.counted:
                 by_status = dict(database.execute(counts, values).fetchall())
             else:
                 by_status = dict(Counter(task.status for task in tasks))
-            return Page(sum(by_status.values()), by_status, tasks)
+            return ports.Page(sum(by_status.values()), by_status, tasks)
 
         return self._cache.ask(both)
 
+    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown]]:
+        """The same for who shows a list: counts, and of each task what a row needs."""
+        counts, records, values = queries.asked(query)
+
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown]]:
+            found = [Shown(*one) for one in database.execute(showing(records), values)]
+            return dict(database.execute(counts, values).fetchall()), found
+
+        return self._cache.ask(both)
+
+    def active(self, status: tuple[str, ...], limit: int | None) -> tuple[Active, ...]:
+        """What scheduling looks at in the tasks of some statuses."""
+        if not status:
+            return ()
+        _, records, values = queries.asked(Query(status=status, order="schedule", limit=limit))
+
+        def with_unmet(database: sqlite3.Connection) -> tuple[Active, ...]:
+            found = [rows.active(text) for (text,) in database.execute(records, values)]
+            return tuple(_waiting(database, one) if one.depends_on else one for one in found)
+
+        return self._cache.ask(with_unmet)
+
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""
-        sql = f"SELECT id FROM tasks WHERE instr('-' || id, ?) > 0 ORDER BY {rows.ORDERS['id']}"
-        return tuple(matches(part, self._names(sql, f"-{part}")))
+        last = part.rpartition("-")[2]
+        if last.isdecimal() and len(last) <= NUMBER_DIGITS:
+            ends = [name for (name,) in self._rows(queries.NUMBERED, int(last)) if name.endswith(f"-{part}")]
+            if len(ends) == 1:
+                return tuple(matches(part, ends))
+        return tuple(matches(part, self._names(f"instr('-' || {rows.name()}, ?) > 0", f"-{part}")))
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
-        return self._names(f"SELECT id FROM tasks WHERE parent = ? ORDER BY {rows.ORDERS['id']}", task_id)
+        return self._names("parent = ?", task_id)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
-        sql = f"SELECT task AS id FROM edges WHERE blocker = ? ORDER BY {rows.ORDERS['id']}"
-        return self._names(sql, task_id)
+        found = self._rows("SELECT task FROM edges WHERE blocker = ?", task_id)
+        return tuple(sorted((task for (task,) in found), key=split_task_id))
 
     def resource_holders(self, resource: str) -> tuple[str, ...]:
         """The running tasks that occupy the resource."""
-        of_it = "resource = ? AND status = 'in-progress'"
-        return self._names(f"SELECT id FROM tasks WHERE {of_it} ORDER BY {rows.ORDERS['id']}", resource)
+        return self._names(f"resource = ? AND {queries.RUNNING}", resource)
+
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._names(f"whose = ? AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL", agent)
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
-        running = "resource IS NOT NULL AND status = 'in-progress'"
+        running = f"resource <> 0 AND {queries.RUNNING}"
         return dict(self._rows(f"SELECT resource, count(*) FROM tasks WHERE {running} GROUP BY 1"))
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
-        found = self._names(f"SELECT id FROM tasks WHERE key = ? ORDER BY {rows.ORDERS['id']}", key)
-        return next(iter(found), None)
+        return next(iter(self._names("key = ?", key)), None)
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from a task."""
@@ -85,8 +126,13 @@ class Index:
         """Close what this process has open."""
         self._cache.close()
 
-    def _names(self, sql: str, value: str) -> tuple[str, ...]:
-        return tuple(name for (name,) in self._rows(sql, value))
+    def _names(self, condition: str, value: str) -> tuple[str, ...]:
+        return tuple(name for (name,) in self._rows(_NAMES.format(condition), value))
 
-    def _rows(self, sql: str, *values: str) -> list[Any]:
+    def _rows(self, sql: str, *values: str | int) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
+
+
+def _waiting(database: sqlite3.Connection, one: Active) -> Active:
+    unmet = {blocker for (blocker,) in database.execute(queries.UNMET, (one.id,))}
+    return msgspec.structs.replace(one, unmet=tuple(edge for edge in one.depends_on if edge in unmet))

@@ -5,20 +5,23 @@ Must not know where the database lies, nor who may use it when.
 
 from __future__ import annotations
 
-import os
+import gc
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Event
+from aof.core.errors import LogDamaged
+from aof.core.events import Event, is_remark
+from aof.core.ids import is_task_id
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
-from aof.stores.filesystem import checkpoint, markdown, rows
-from aof.stores.filesystem.files import digest, read
-from aof.stores.filesystem.heads import Head
+from aof.stores.filesystem import checkpoint, queries, rows
+from aof.stores.filesystem.intact import Recorded, intact
 from aof.stores.filesystem.locks import stripe
+from aof.stores.filesystem.looking import digest, read
+from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
 
@@ -28,21 +31,62 @@ if TYPE_CHECKING:
 _BATCH = 5_000
 
 
+class _Changes:
+    """Tasks as the tables have them and as they should be."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._before: dict[str, Task | None] = {}
+        self._after: dict[str, Task | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._after)
+
+    def apply(self, event: Event) -> None:
+        """Let the event change its task."""
+        task_id = event.task_id
+        if not task_id or is_remark(event):
+            return
+        try:
+            if task_id not in self._after:
+                found = self._database.execute(queries.RECORD, rows.places(task_id)).fetchone()
+                self._before[task_id] = self._after[task_id] = rows.record(found[0]) if found is not None else None
+            self._after[task_id] = evolve(self._after[task_id], event)
+        except (ValueError, KeyError, TypeError) as error:
+            raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
+
+    def write(self) -> None:
+        """Put the changed rows in the place of the old ones, and tell whom that holds or sets free."""
+        old = [task for task in self._before.values() if task is not None]
+        new = [task for task in self._after.values() if task is not None]
+        self._database.executemany(
+            "DELETE FROM tasks WHERE place = ?", ((rows.place(folder_of(task), task.id),) for task in old)
+        )
+        self._database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in old))
+        _insert(self._database, [(task, None) for task in new])
+        touched = {task.id for task in new} | {task.parent_id for task in (*old, *new) if task.parent_id is not None}
+        for task in new:
+            waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
+            touched.update(name for (name,) in waiting)
+        _hold(self._database, touched)
+        self._before.clear()
+        self._after.clear()
+
+
 def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Position) -> None:
     """Apply the events behind a position."""
-    tasks: dict[str, Task | None] = {}
+    changes = _Changes(database)
     here = start
     written: dict[str, Event] = {}
     with database:
         for here, lines in store.reader.proven(start):  # noqa: B007 - the last position is what counts
             for _, event in lines:
-                _apply(database, tasks, event)
+                changes.apply(event)
                 if event.files:
                     written[event.task_id] = event
-            if len(tasks) >= _BATCH:
-                _replace(database, tasks.values())
-                tasks.clear()
-        _replace(database, tasks.values())
+            if len(changes) >= _BATCH:
+                changes.write()
+        changes.write()
         _remember(store, database, here)
     for event in written.values():
         _follow(store, event)
@@ -50,10 +94,12 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
 
 def _follow(store: FilesystemStore, event: Event) -> None:
     """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
-    head = store.heads.get(event.task_id)
-    if head is not None and head.rev >= event.seq:
+    if not is_task_id(event.task_id):
         return
-    path, mark = next((one for one in event.files.items() if not one[0].startswith("runs/")), ("", ""))
+    head = store.heads.get(event.task_id)
+    path, mark = next((one for one in event.files.items() if one[0].endswith(f"/{event.task_id}.md")), ("", ""))
+    if not path or (head is not None and head.rev >= event.seq):
+        return
     held = store.locks.acquire(stripe(event.task_id), wait=False)
     if held is None:
         return  # somebody is writing it
@@ -69,15 +115,77 @@ def _follow(store: FilesystemStore, event: Event) -> None:
         store.locks.release((held,))
 
 
-def _apply(database: sqlite3.Connection, tasks: dict[str, Task | None], event: Event) -> None:
-    if not event.task_id:
-        return
-    if event.task_id not in tasks:
-        tasks[event.task_id] = _load(database, event.task_id)
-    try:
-        tasks[event.task_id] = evolve(tasks[event.task_id], event)
-    except (ValueError, KeyError, TypeError) as error:
-        raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
+def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
+    """Fill an empty database: from the files, and from the log where a file is odd, missing or in flight.
+
+    Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
+    """
+    known = checkpoint.load(store.paths) if not store.log.replaced else None
+    since = known.position if known is not None and store.reader.holds(known.position) else Position()
+    database.executescript(rows.TABLES)
+    noted = store.heads.by_folder()
+    if store.log.replaced:  # the heads of another log say nothing
+        noted = {folder: [] for folder in noted}
+    seen: dict[str, int] = {}
+    filling = _Filling()
+    with database, _without_collecting():
+        for some in intact(store.paths, noted):
+            seen.update([(task.id, task.rev) for task, _ in some])
+            _insert(database, some, filling)
+    here, fresh = store.reader.unseen(since, seen)
+    odd = {task_id for tasks in noted.values() for task_id, _ in tasks if task_id not in seen}
+    odd |= {event.task_id for event in fresh if event.task_id not in seen}
+    with database:
+        folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
+        _insert(database, [(one.task, None) for one in folded.values() if one.task is not None], filling)
+        _finish(database, filling)
+        changes = _Changes(database)
+        for event in fresh:
+            if event.task_id not in odd:
+                changes.apply(event)
+        changes.write()
+        _remember(store, database, here)
+
+
+def fill(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
+    """Fill an empty database with tasks that are at hand."""
+    filling = _Filling()
+    database.executescript(rows.TABLES)
+    _insert(database, [(task, None) for task in tasks], filling)
+    _finish(database, filling)
+
+
+class _Filling:
+    """What is gathered while the tables of a new database are filled: tallies, and tasks that others may hold."""
+
+    def __init__(self) -> None:
+        self.tallies: Counter[tuple[Any, ...]] = Counter()
+        self.waiting: set[str] = set()
+
+
+def _finish(database: sqlite3.Connection, filling: _Filling) -> None:
+    database.executemany(rows.TALLY, [(*alike, count) for alike, count in filling.tallies.items()])
+    database.executescript(rows.INDEXES)
+    _hold(database, filling.waiting)
+
+
+def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _Filling | None = None) -> None:
+    """Add rows and edges; the triggers that keep the tallies are not there yet while tables are filled."""
+    made = [rows.row(task, record) for task, record in tasks]
+    waiting = [task for task, _ in tasks if task.depends_on]
+    database.executemany(rows.INSERT, made)
+    edges = [(task.id, blocker) for task in waiting for blocker in task.depends_on]
+    database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)
+    if filling is not None:
+        filling.tallies.update(rows.tally(made))
+        filling.waiting.update(task.id for task in waiting)
+        filling.waiting.update(task.id for task, _ in tasks if task.metadata.get("waitForChildren"))
+
+
+def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
+    """Work out anew whether other tasks hold these."""
+    named = [task_id for task_id in task_ids if is_task_id(task_id)]
+    database.executemany(queries.HOLD, [(task_id, task_id, *rows.places(task_id)) for task_id in named])
 
 
 def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
@@ -89,70 +197,13 @@ def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Positi
     database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)
 
 
-def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
-    """Fill an empty database: from the files, and from the log where a file is odd, missing or in flight.
-
-    Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
-    """
-    known = checkpoint.load(store.paths) if not store.log.replaced else None
-    since = known.position if known is not None and store.reader.holds(known.position) else Position()
-    database.executescript(rows.TABLES)
-    heads = store.heads.table() if not store.log.replaced else {}  # those of another log say nothing
-    seen: dict[str, int] = {}
-    with database:
-        _insert(database, _files(store, heads, seen))
-    here, fresh = store.reader.unseen(since, seen)
-    odd = heads.keys() - seen.keys() | {event.task_id for event in fresh if event.task_id not in seen}
-    with database:
-        folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
-        _insert(database, ((one.task, None) for one in folded.values() if one.task is not None))
-        database.executescript(rows.INDEXES)
-        tasks: dict[str, Task | None] = {}
-        for event in fresh:
-            if event.task_id not in odd:
-                _apply(database, tasks, event)
-        _replace(database, tasks.values())
-        _remember(store, database, here)
-
-
-def _files(store: FilesystemStore, heads: dict[str, Head], seen: dict[str, int]) -> Iterator[tuple[Task, bytes | None]]:
-    """Every task whose file is as the log wrote it, with its record where that is at hand; notes their numbers."""
-    for folder, path in store.paths.folders:
-        for entry in os.scandir(path):
-            name = entry.name
-            head = heads.get(name[:-3])
-            if head is None or head.folder != folder or not name.endswith(".md"):
-                continue
-            try:
-                data = read(path + name)
-                if data is None or not head.matches(data):
-                    continue
-                own = markdown.parse_own(data) if folder != "archive" else None
-                task, record = own or (markdown.parse(data, archived=folder == "archive"), None)
-            except (OSError, AofError):
-                continue
-            seen[task.id] = task.rev
-            yield task, record
-
-
-def _load(database: sqlite3.Connection, task_id: str) -> Task | None:
-    found = database.execute("SELECT record FROM tasks WHERE id = ?", (task_id,)).fetchone()
-    return rows.record(found[0]) if found is not None else None
-
-
-def _replace(database: sqlite3.Connection, tasks: Iterable[Task | None]) -> None:
-    changed = [task for task in tasks if task is not None]
-    database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in changed))
-    _insert(database, ((task, None) for task in changed))
-
-
-def _insert(database: sqlite3.Connection, tasks: Iterable[tuple[Task, bytes | None]]) -> None:
-    edges: list[tuple[str, str]] = []
-
-    def made() -> Iterator[tuple[Any, ...]]:
-        for task, record in tasks:
-            edges.extend((task.id, blocker) for blocker in task.depends_on)
-            yield rows.row(task, record)
-
-    database.executemany(rows.UPSERT, made())
-    database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Many records are made and none is part of a cycle, so looking for garbage among them is lost time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

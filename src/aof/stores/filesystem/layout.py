@@ -7,6 +7,7 @@ stay where they are; those inside a value that changes stand behind its new line
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,7 +34,8 @@ class _Block(NamedTuple):
 
 def read(text: str) -> dict[str, Any]:
     """The values by key."""
-    return _values(_split(text)[1])
+    found: dict[str, Any] = msgspec.to_builtins(_values(_split(text)[1]))  # a copy: what is kept stays as it was read
+    return found
 
 
 def rewrite(layout: str, values: dict[str, Any]) -> str:
@@ -58,8 +60,9 @@ def _values(blocks: list[_Block]) -> dict[str, Any]:
     return {block.key: block.value for block in blocks if block.key is not None}
 
 
+@lru_cache(maxsize=64)
 def _split(text: str) -> tuple[str, list[_Block]]:
-    """What stands before the first key, and the blocks."""
+    """What stands before the first key, and the blocks. One edit is read and written in the same layout many times."""
     if len(text.encode()) > canonical.LIMIT:
         raise UnreadableTask("the frontmatter is larger than 64 KB", "Move long texts to the body or to a file.")
     if found := _BREAKS.search(text):

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
-from hashlib import sha256
 
 from aof.core.errors import LockTimeout
-from aof.ports.clock import Clock
+from aof.stores.filesystem.hashing import hexdigest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.ports.clock import Clock
 
 STRIPES = 64
 _STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
-_ODD = re.compile(r"[^A-Za-z0-9_.~-]")
+_READABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
 
@@ -70,14 +72,18 @@ class Locks:
                 return Held(name, fd, exclusive=exclusive)
             self._forget(fd)
 
+    def take(self, name: str, *, exclusive: bool = True) -> Held:
+        """Take a lock, waiting for it."""
+        held = self.acquire(name, exclusive=exclusive)
+        assert held is not None
+        return held
+
     def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[Held]:
         """Take several locks in the one order that all use, so that nobody waits in a circle."""
         held: list[Held] = []
         try:
             for name, exclusive in sorted(wanted):
-                lock = self.acquire(name, exclusive=exclusive)
-                assert lock is not None
-                held.append(lock)
+                held.append(self.take(name, exclusive=exclusive))
         except BaseException:
             self.release(held)
             raise
@@ -129,8 +135,13 @@ def stripe(task_id: str) -> str:
 
 def file_name(name: str) -> str:
     """A lock's file: readable where the name allows it, a digest where it would be too long."""
-    readable = _ODD.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)
-    return readable if len(readable) <= 100 else sha256(name.encode()).hexdigest()  # noqa: PLR2004
+    if _READABLE.issuperset(name):
+        readable = name
+    else:
+        readable = "".join(
+            one if one in _READABLE else "".join(f"%{byte:02X}" for byte in one.encode()) for one in name
+        )
+    return readable if len(readable) <= 100 else hexdigest(name.encode())  # noqa: PLR2004
 
 
 def holders(inode: int) -> list[int]:
@@ -140,7 +151,8 @@ def holders(inode: int) -> list[int]:
             rows = [line.split() for line in table]
     except OSError:
         return []
-    return [int(row[4]) for row in rows if "FLOCK" in row and "->" not in row and row[5].endswith(f":{inode}")]
+    pids = (int(row[4]) for row in rows if "FLOCK" in row and "->" not in row and row[5].endswith(f":{inode}"))
+    return list(dict.fromkeys(pids))  # the table may tell a lock twice when it changes while it is read
 
 
 def _after_fork() -> None:

@@ -12,20 +12,17 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors import CommitUnknown, LockTimeout, LogPoisoned
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
 from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.replaced import LogReplaced
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
-
-
-class LogReplaced(Exception):
-    """The log is another one than before, as after a switch of branches: nothing that was loaded counts any more."""
 
 
 class Log:
@@ -74,13 +71,16 @@ class Log:
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         """
         file = self._file
-        with self._locked() as held:
+        held = self._locks.take(LOCK)
+        try:
             state = self._ready(held, today)
             if file.replaced:
                 raise LogReplaced
             file.write(*build(max(file.seq, state.floor), file.digest))
             fd = file.fd
             mark = self._flushing.written = Mark(file.opening, file.end)
+        finally:
+            self._locks.release((held,))
         self.flush(fd, mark)
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
@@ -139,8 +139,7 @@ class Log:
 
     def is_poisoned(self) -> bool:
         """Whether a flush has failed and nobody has healed the log since."""
-        held = self._locks.acquire(LOCK, exclusive=False)
-        assert held is not None
+        held = self._locks.take(LOCK, exclusive=False)
         try:
             state = State.read(held.fd)
         finally:
@@ -158,8 +157,7 @@ class Log:
 
     @contextmanager
     def _locked(self) -> Iterator[Held]:
-        held = self._locks.acquire(LOCK)
-        assert held is not None
+        held = self._locks.take(LOCK)
         try:
             yield held
         finally:

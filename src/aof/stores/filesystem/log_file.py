@@ -12,6 +12,7 @@ from aof.core.errors import DiskFull, LogDamaged
 from aof.stores.filesystem import chain
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import failed
+from aof.stores.filesystem.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.log_tail import last_event, tail
 from aof.stores.filesystem.paths import Paths
@@ -28,7 +29,7 @@ class LogFile:
         self.day = ""
         self.end = 0
         self.seq = 0
-        self.digest = chain.GENESIS
+        self.digest = GENESIS
         self._paths = paths
         self.replaced = False
         self._retired: list[int] = []
@@ -49,9 +50,9 @@ class LogFile:
             except FileNotFoundError:
                 found = None
             if found is not None and found.st_ino == self._inode:
-                known = min(self.end, chain.TAIL_BYTES)
+                known = min(self.end, TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
-                if not known or data.startswith(chain.tail_of(self.digest)):
+                if not known or data.startswith(tail_of(self.digest)):
                     if len(data) > known:
                         self._refuse_other(data[known:])
                         self._take(data[known:])
@@ -69,7 +70,7 @@ class LogFile:
 
     def rescan(self, state: State) -> bool:
         """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
-        self.seq, self.digest = 0, chain.GENESIS
+        self.seq, self.digest = 0, GENESIS
         days = log_days(self._paths)
         if state.day and state.day not in days:
             hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
@@ -99,7 +100,7 @@ class LogFile:
 
     def _continues(self, end: int, digest: str) -> bool:
         """Whether another file, put here by somebody, still has our history and goes on from it."""
-        if os.pread(self.fd, chain.TAIL_BYTES, end - chain.TAIL_BYTES) != chain.tail_of(digest):
+        if os.pread(self.fd, TAIL_BYTES, end - TAIL_BYTES) != tail_of(digest):
             return False
         self._prove(end, digest)
         return True
@@ -108,7 +109,7 @@ class LogFile:
         for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
             if (last := last_event(self._paths.log(earlier))) is not None:
                 return last.hash
-        return chain.GENESIS
+        return GENESIS
 
     def _prove(self, start: int, digest: str) -> None:
         """Go on only if the chain holds from there to the end; a log that was mixed from two is none."""

@@ -23,10 +23,11 @@ class State:
     @staticmethod
     def read(fd: int) -> State | None:
         """None where the file is new or has lost its content."""
-        match os.pread(fd, _BYTES, 0).split():
-            case [(b"sound" | b"poisoned") as flag, day, floor] if floor.isdigit():
-                return State("" if day == b"-" else day.decode(), int(floor), poisoned=flag == b"poisoned")
-        return None
+        words = os.pread(fd, _BYTES, 0).decode("ascii", "replace").split()
+        if len(words) != 3 or words[0] not in ("sound", "poisoned") or not words[2].isdigit():  # noqa: PLR2004
+            return None
+        flag, day, floor = words
+        return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned")
 
     def text(self) -> bytes:
         """One padded line."""

@@ -7,21 +7,22 @@ of every command, so it builds the text from as few calls as possible. Must not 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import compress
-from operator import add, ne
+from operator import add, attrgetter, ne
 from typing import Any, Final
 
 import msgspec
 
 from aof.core.errors import PayloadTooLarge, UnreadableTask
-from aof.core.tasks.task import Task
+from aof.core.tasks.task import NOT_FRONTMATTER, Task
 from aof.stores.filesystem.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
 
 _astuple = msgspec.structs.astuple
 _put = msgspec.structs.force_setattr
 _encode = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
-_decode = msgspec.json.Decoder(Task).decode
 _REQUIRED: Final = sum(field.required for field in FIELDS)
 _REV: Final = [field.name for field in FIELDS].index("rev")
 _REQUIRED_LINES: Final = [f"{field.encode_name}: ".encode() for field in FIELDS[:_REQUIRED]]
@@ -30,9 +31,21 @@ _DEFAULTS: Final = [
     field.default if field.default is not msgspec.NODEFAULT else field.default_factory() for field in FIELDS[_REQUIRED:]
 ]
 _REV_DIGITS: Final = 20
+_OTHERS: Final = tuple(map(attrgetter, NOT_FRONTMATTER))
 
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
 _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
+
+
+@cache
+def _decoder() -> Callable[[bytes], Task]:
+    """Takes a millisecond to make, which who only writes need not wait for."""
+    return msgspec.json.Decoder(Task).decode
+
+
+@cache
+def _many_decoder() -> Callable[[bytes], list[Task]]:
+    return msgspec.json.Decoder(list[Task]).decode
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -141,6 +154,39 @@ def parse_own(data: bytes) -> tuple[Task, bytes] | None:
 
     Encoding the task again must give that object: so no key was foreign, doubled or out of order, in any depth.
     """
+    found = _as_json(data)
+    if found is None:
+        return None
+    whole, start = found
+    try:
+        task = _decoder()(whole)
+        if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
+            return None
+        _pack(task)  # fails for integers beyond 64 bits
+        _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
+    except (ValueError, OverflowError, RecursionError, msgspec.DecodeError):
+        return None
+    return task, whole
+
+
+def parse_heads(files: Sequence[bytes]) -> list[tuple[Task, bytes]] | None:
+    """The same for many files that `render` surely wrote, without the bodies. None when one needs the long way."""
+    found = list(map(_as_json, files))
+    if None in found:
+        return None
+    wholes = [one[0] for one in found if one is not None]
+    together = b"[%b]" % b",".join(wholes)
+    try:
+        tasks = _many_decoder()(together)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return None
+    if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(any(map(get, tasks)) for get in _OTHERS):
+        return None
+    return list(zip(tasks, wholes, strict=True))
+
+
+def _as_json(data: bytes) -> tuple[bytes, int] | None:
+    """The lines of canonical frontmatter as one JSON object, and where they end; None when that cannot be."""
     end = data.find(b"\n---\n", 3)
     if not 0 <= end <= LIMIT or not data.startswith(b"---\n"):
         return None
@@ -150,17 +196,7 @@ def parse_own(data: bytes) -> tuple[Task, bytes] | None:
         inner = inner.replace(b": ", b'":')
     else:
         inner = b',"'.join([line.replace(b": ", b'":', 1) for line in front.split(b"\n")])
-    whole = b'{"%b}' % inner
-    try:
-        task = _decode(whole)
-        if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
-            return None
-        _pack(task)  # fails for integers beyond 64 bits
-        start = end + 5
-        _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
-    except (ValueError, OverflowError, RecursionError, msgspec.DecodeError):
-        return None
-    return task, whole
+    return b'{"%b}' % inner, end + 5
 
 
 def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:

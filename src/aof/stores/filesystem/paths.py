@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from aof.core.tasks.lifecycle import STATUSES
-from aof.core.tasks.task import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.tasks.task import Task
 
 STATUS_LETTERS = dict(zip((*STATUSES, "archive"), "brivxdcya", strict=True))
 FOLDERS_BY_LETTER = {letter: name for name, letter in STATUS_LETTERS.items()}
@@ -37,6 +40,7 @@ class Paths:
         self.checkpoint = f"{root}/locks/checkpoint"
         self.index = f"{root}/index.sqlite"
         self.runs = f"{root}/runs"
+        self.handoffs = f"{root}/handoffs"
         self.temporary = f"{root}/tmp"  # noqa: S108 - inside the data directory
         self._folders = {status: f"{root}/tasks/{status}/" for status in STATUSES} | {
             "archive": f"{root}/archive/tasks/"
@@ -58,6 +62,10 @@ class Paths:
     def run(self, task_id: str, *, archived: bool = False) -> str:
         """The folder of a task's runs."""
         return f"{self.root}/archive/runs/{task_id}" if archived else f"{self.runs}/{task_id}"
+
+    def handoff(self, handoff_id: str) -> str:
+        """A handoff's record."""
+        return f"{self.handoffs}/{handoff_id}.json"
 
     def relative(self, path: str) -> str:
         """The path as events and answers name it."""

@@ -6,19 +6,27 @@ A reader takes an incomplete tail as not yet written. What it hands out has been
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from aof.core.errors import LogDamaged
-from aof.core.events import Event
-from aof.stores.filesystem import chain
-from aof.stores.filesystem.log_tail import last_event, tail
+from aof.core.ids import is_day
+from aof.lazily import Lazily
+from aof.stores.filesystem.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.paths import Paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.events import Event
+    from aof.stores.filesystem import chain, log_tail
+else:  # where the log ends can be seen without reading an event
+    chain = Lazily("aof.stores.filesystem.chain")
+    log_tail = Lazily("aof.stores.filesystem.log_tail")
 
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
-_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl\Z", re.ASCII)
+_TALK = (b',"type":"protocol.', b',"type":"delegation.')
+_SUFFIX = ".jsonl"
 
 
 class Position:
@@ -26,7 +34,7 @@ class Position:
 
     __slots__ = ("day", "digest", "offset", "seq")
 
-    def __init__(self, day: str = "", offset: int = 0, seq: int = 0, digest: str = chain.GENESIS) -> None:
+    def __init__(self, day: str = "", offset: int = 0, seq: int = 0, digest: str = GENESIS) -> None:
         self.day = day
         self.offset = offset
         self.seq = seq
@@ -112,23 +120,28 @@ class Reader:
         return here, fresh
 
     def ids(self) -> Iterator[str]:
-        """The tasks that were ever created, each as often as it has events."""
+        """The tasks that were ever created, each as often as it has events.
+
+        What a message says of a task proves nothing, for the message may name one that never was.
+        """
         for day in log_days(self._paths):
             for line in self._lines(day, 0):
+                if line.startswith(_TALK, line.find(b",")):
+                    continue
                 at = line.find(_TASK) + len(_TASK)
                 yield line[at : line.find(b'"', at)].decode()
 
     def holds(self, position: Position) -> bool:
         """Whether the log still has the event that the position stands behind."""
         if not position.offset:
-            return position.digest in (chain.GENESIS, self._hash_before(position.day))
+            return position.digest in (GENESIS, self._hash_before(position.day))
         try:
             fd = os.open(self._paths.log(position.day), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            begin = position.offset - chain.TAIL_BYTES
-            return begin >= 0 and os.pread(fd, chain.TAIL_BYTES, begin) == chain.tail_of(position.digest)
+            begin = position.offset - TAIL_BYTES
+            return begin >= 0 and os.pread(fd, TAIL_BYTES, begin) == tail_of(position.digest)
         finally:
             os.close(fd)
 
@@ -142,9 +155,9 @@ class Reader:
     def _hash_before(self, day: str) -> str:
         """The hash of the last event before a day."""
         for earlier in reversed(log_days(self._paths)):
-            if earlier < day and (last := last_event(self._paths.log(earlier))) is not None:
+            if earlier < day and (last := log_tail.last_event(self._paths.log(earlier))) is not None:
                 return last.hash
-        return chain.GENESIS
+        return GENESIS
 
     def _day_before(self, after: int) -> str:
         """The last day whose first event is not beyond the number."""
@@ -164,7 +177,7 @@ class Reader:
         """The lines of whole commits, flushed before they are handed out."""
         fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            start, data = tail(fd)
+            start, data = log_tail.tail(fd)
             size = start + chain.last_commit_end(data)[0]
             if self._durable and size > offset:
                 self._flush(fd)
@@ -193,7 +206,7 @@ def broken(day: str) -> LogDamaged:
 
 def log_days(paths: Paths) -> list[str]:
     """The days that have a log, oldest first."""
-    return sorted(name[:10] for name in os.listdir(paths.events) if _NAME.match(name))
+    return sorted(name[:10] for name in os.listdir(paths.events) if name[10:] == _SUFFIX and is_day(name[:10]))
 
 
 def verify(reader: Reader, start: Position | None = None) -> Position:

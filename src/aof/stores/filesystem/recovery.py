@@ -16,9 +16,9 @@ from aof.core.errors import LogDamaged
 from aof.core.ids import is_task_id
 from aof.stores.filesystem import chain, markdown
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.heads import Heads
 from aof.stores.filesystem.log import Log
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position, Reader, log_days
 from aof.stores.filesystem.redo import Redo
@@ -49,6 +49,8 @@ class Recovery:
         self._log.restate(floor=self.highest_rev())
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self._revs() if rev > self._log.seq}
+        if not self._log.durable:
+            self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
             if not self._log.durable:
                 self._redo.unknown_runs(folded)

@@ -9,17 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from aof.core.errors import AofError
 from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.files import TaskFiles, digest, document, read
+from aof.stores.filesystem.files import TaskFiles, document
 from aof.stores.filesystem.heads import Heads
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import Paths, folder_of
 from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.handoffs import Handoffs
 
 Versions = Callable[[], Iterable[bytes]]
 
@@ -27,11 +32,14 @@ Versions = Callable[[], Iterable[bytes]]
 class Redo:
     """Makes files as the log says they are."""
 
-    def __init__(self, paths: Paths, files: TaskFiles, heads: Heads, disk: Disk) -> None:
+    def __init__(
+        self, paths: Paths, files: TaskFiles, heads: Heads, disk: Disk, handed: Callable[[], Handoffs]
+    ) -> None:
         self._paths = paths
         self._files = files
         self._heads = heads
         self._disk = disk
+        self._handed = handed
 
     def task(self, folded: Folded) -> None:
         """Bring a task's files to the version that the log ends with, whatever lies there; unknown bytes go aside."""
@@ -63,6 +71,11 @@ class Redo:
             if more or not folded.runs or not known.issuperset(kept):
                 self.set_aside(folder, f"{task_id}.runs")
 
+    def unknown_handoffs(self, last: int) -> None:
+        """Put records aside that the log may know nothing of; its own versions are redone."""
+        for path in self._handed().unproven(last):
+            self.set_aside(path, os.path.basename(path))
+
     def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None) -> None:
         task = _task(folded)
         data, target = markdown.render(task), folder_of(task)
@@ -72,6 +85,8 @@ class Redo:
             if kept != target or read(path) != data:
                 self._files.place(task.id, data, kept, target)
             self._files.gather(task.id, target)
+        if folded.handoffs:
+            self._handed().redo(folded, target)
         self._runs(task, folded)
         self._heads.put(task.id, task.rev, target, digest(data))
 

@@ -1,134 +1,168 @@
-"""The index's tables, a task as a row of them, and a query as SQL. Must not know when the index is read or written."""
+"""The index's tables, and a task as a row of them. Must not know queries, nor when the index is read or written.
+
+A row's key is its place: folder, day and number in one integer. So the tasks of a folder lie together in the order of
+their IDs, a list can stop at its limit, and neither the ID nor the status needs an index of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable
 
-import msgspec
+from aof.core.ids import split_task_id
+from aof.core.tasks.lifecycle import FINISHED, PRIORITIES, STATUSES
+from aof.lazily import Lazily
 
-from aof.core.tasks.lifecycle import priority_rank
-from aof.core.tasks.task import Task
-from aof.ports.store import Query
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
-VERSION = 3
-TABLES = """
+    from aof.core.tasks.task import Task
+    from aof.ports.store import Active
+    from aof.stores.filesystem import codec
+else:  # who only asks for rows needs no records
+    codec = Lazily("aof.stores.filesystem.codec")
+
+VERSION: Final = 4
+BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
+FOLDERS: Final = (*STATUSES, "archive")
+_NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
+DAY: Final = 1 << _NUMBER_BITS  # places that a day of IDs has
+OVER: Final = FINISHED | {"archive"}
+_FIRST: Final = {folder: number << _ID_BITS for number, folder in enumerate(FOLDERS)}
+_TURNS: Final = {priority: str(rank) for rank, priority in enumerate(PRIORITIES)}
+_FREE, _MUST_NOT_START = 0, 2
+
+# `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
+# 2 for it must not start. `tallies` says how many tasks are alike in all that its columns name.
+TABLES: Final = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
-  id TEXT, status TEXT, rank INTEGER, created TEXT, words TEXT, routed TEXT, holder TEXT, tags TEXT,
-  parent TEXT, resource TEXT, waits_until TEXT, key TEXT, archived INTEGER, hidden INTEGER, startable INTEGER,
-  waits_for_children INTEGER, rev INTEGER, record BLOB
+  place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
+  waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT
 );
-CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
-"""
-INDEXES = """
-CREATE UNIQUE INDEX by_id ON tasks (id);
-CREATE INDEX by_number ON tasks (substr(id, 1, 15), length(id), id, archived);
-CREATE INDEX by_status ON tasks (
-  status, rank, created, substr(id, 1, 15), length(id), id,
-  archived, hidden, startable, waits_until, waits_for_children, resource, holder, routed
-);
+CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
+CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
-CREATE INDEX by_resource ON tasks (resource) WHERE resource IS NOT NULL;
-CREATE INDEX by_blocker ON edges (blocker);
+CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
+CREATE TABLE tallies (
+  status TEXT, archived INTEGER, hidden INTEGER, whose, resource, held INTEGER, waits INTEGER, tasks INTEGER,
+  PRIMARY KEY (status, archived, hidden, whose, resource, held, waits)
+) WITHOUT ROWID;
 """
-UPSERT = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# By day and number: as text, number 1000 would come before 999.
-ORDERS = {"id": "substr(id, 1, 15), length(id), id", "schedule": "rank, created, substr(id, 1, 15), length(id), id"}
+# Binding a None is slow in Python's sqlite3, so 0 is bound where a value is rarely there.
+INSERT: Final = """INSERT INTO tasks VALUES
+  (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?)"""
 
-_BETWEEN = "\n"  # between the tags of a task: none holds a line break
-_MOST = 2**62
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Task).decode
-_UNMET = """NOT EXISTS (
-  SELECT 1 FROM edges LEFT JOIN tasks AS blocker ON blocker.id = edges.blocker
-  WHERE edges.task = tasks.id AND (blocker.status IS NULL OR blocker.status <> 'done'))"""
-_CHILDREN = """(waits_for_children = 0 OR NOT EXISTS (
-  SELECT 1 FROM tasks AS child WHERE child.parent = tasks.id
-  AND child.status NOT IN ('done', 'cancelled', 'deadletter')))"""
+
+def _alike(row: str) -> str:
+    archived, waits = f"{row}.place >= {_FIRST['archive']}", f"{row}.waits_until IS NOT NULL"
+    return f"{row}.status, {archived}, {row}.hidden, {row}.whose, {row}.resource, ifnull({row}.held, -1), {waits}"
+
+
+_SAME = f"(status, archived, hidden, whose, resource, held, waits) = ({_alike('old')})"
+_OUT = f"UPDATE tallies SET tasks = tasks - 1 WHERE {_SAME}; DELETE FROM tallies WHERE {_SAME} AND tasks = 0;"
+_IN = f"INSERT INTO tallies VALUES ({_alike('new')}, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;"
+# What is made when the rows are there: one sort is cheaper than as many searches.
+INDEXES: Final = f"""
+CREATE INDEX by_turn ON tasks (status, held, turn, place, waits_until, resource, whose, hidden) WHERE held IS NOT NULL;
+CREATE INDEX by_blocker ON edges (blocker);
+CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
+CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
+CREATE TRIGGER held AFTER UPDATE OF held ON tasks BEGIN {_OUT} {_IN} END;
+"""
+TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class _Days(dict[str, int]):
+    """The place of a day's tasks in any folder."""
+
+    def __missing__(self, day: str) -> int:
+        found = self[day] = int(day.replace("-", "")) << _NUMBER_BITS
+        return found
+
+
+_days = _Days()
+
+
+def place(folder: str, task_id: str) -> int:
+    """The key of a task's row."""
+    day, number = split_task_id(task_id)
+    return _FIRST[folder] | _days[day] | number
+
+
+def places(task_id: str) -> list[int]:
+    """Every key that the task's row may have."""
+    return [place(folder, task_id) for folder in FOLDERS]
+
+
+def within(folder: str) -> str:
+    """The condition for the rows of a folder."""
+    first = _FIRST[folder]
+    return f"place BETWEEN {first} AND {first | (1 << _ID_BITS) - 1}"
+
+
+def number(column: str = "place") -> str:
+    """The expression for a place without its folder: orders tasks by their IDs."""
+    return f"{column} & {(1 << _ID_BITS) - 1}"
+
+
+def name(column: str = "place") -> str:
+    """The expression for a task's ID."""
+    day = f"({column} >> {_NUMBER_BITS} & {(1 << _ID_BITS - _NUMBER_BITS) - 1})"
+    last = f"{column} & {(1 << _NUMBER_BITS) - 1}"
+    return f"printf('TASK-%04d-%02d-%02d-%03d', {day} / 10000, {day} / 100 % 100, {day} % 100, {last})"
+
+
+def found(column: str, folder: str) -> str:
+    """The expression for the place in a folder of the task that an ID names."""
+    day = f"(CAST(replace(substr({column}, 6, 10), '-', '') AS INTEGER) << {_NUMBER_BITS})"
+    return f"({_FIRST[folder]} | {day} | CAST(substr({column}, 17) AS INTEGER))"
 
 
 def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
-    """A task as a row; its record as JSON may be at hand already."""
-    tags = task.routing.tags
+    """A task as a row, held by nothing yet; its record as JSON may be at hand already."""
+    routing, tags, metadata = task.routing, task.routing.tags, task.metadata
+    whose = task.lease.agent if task.lease is not None else routing.agent
+    folder = "archive" if task.archived else task.status
+    may_start = task.cancel is None and not metadata.get("draft")
+    held = -1 if folder in OVER else _FREE if may_start else _MUST_NOT_START
+    task_id = task.id
     return (
-        task.id,
+        _FIRST[folder] | _days[task_id[5:15]] | int(task_id[16:]),
         task.status,
-        priority_rank(task.priority),
-        task.created_at,
+        _TURNS[task.priority] + task.created_at,
         task.title.casefold(),
-        task.routing.agent,
-        task.lease.agent if task.lease else None,
-        _BETWEEN.join(("", *tags, "")) if tags else None,
-        task.parent_id,
-        task.resource,
-        task.retry.not_before,
-        task.key.value if task.key else None,
-        task.archived,
-        task.visibility in ("internal", "hidden"),
-        task.cancel is None and not task.archived and not task.metadata.get("draft"),
-        bool(task.metadata.get("waitForChildren")),
-        task.rev,
-        record or _encode(msgspec.structs.replace(task, body="", layout=None)),
+        0 if whose is None else whose,
+        BETWEEN.join(("", *tags, "")) if tags else 0,
+        0 if task.parent_id is None else task.parent_id,
+        0 if task.resource is None else task.resource,
+        task.retry.not_before or 0,
+        task.key.value if task.key is not None else 0,
+        1 if metadata.get("waitForChildren") else 0,
+        held,
+        1 if task.visibility in ("internal", "hidden") else 0,
+        (record or codec.encode_task(task)).decode(),
     )
 
 
-def record(blob: bytes) -> Task:
+def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    """How many of these rows are alike."""
+    archive = _FIRST["archive"]
+    return Counter(
+        [
+            (status, place >= archive, hidden, whose, resource, held, until != 0)
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _ in made
+        ]
+    )
+
+
+def record(text: str) -> Task:
     """The task of a row, without its body."""
-    return _decode(blob)
+    return codec.decode(text)
 
 
-def page(query: Query) -> tuple[str, str, list[Any], tuple[int, int]]:
-    """The query as two statements: counts by status and a page of records; their values, and the page's limits."""
-    where, values = condition(query)
-    counts = f"SELECT status, count(*) FROM tasks WHERE {where} GROUP BY status"
-    found = f"SELECT record FROM tasks WHERE {where} ORDER BY {ORDERS[query.order]} LIMIT ? OFFSET ?"
-    limit = -1 if query.limit is None else min(query.limit, _MOST)
-    return counts, found, values, (limit, min(query.offset, _MOST))
-
-
-def condition(query: Query) -> tuple[str, list[Any]]:
-    """The query as a WHERE clause."""
-    parts = [sql for sql, wanted in (("archived = 0", not query.archived), ("hidden = 0", not query.hidden)) if wanted]
-    values: list[str] = []
-    for sql, *given in (*_chosen(query), *_free(query)):
-        parts.append(sql)
-        values += given
-    return (" AND ".join(parts) or "1", values) if all(map(_storable, values)) else ("0", [])
-
-
-def _chosen(query: Query) -> Iterator[tuple[str, ...]]:
-    """What somebody asked for by name."""
-    if query.status:
-        yield f"status IN ({_places(query.status)})", *query.status
-    if query.agent is not None:
-        free = " OR (holder IS NULL AND routed IS NULL)" if query.unrouted_too else ""
-        yield f"(coalesce(holder, routed) = ?{free})", query.agent
-    if query.tag is not None:
-        yield "instr(tags, ?) > 0", f"{_BETWEEN}{query.tag}{_BETWEEN}"
-    if query.search is not None:
-        words = query.search.casefold()
-        yield "(instr(words, ?) > 0 OR instr(lower(id), ?) > 0)", words, words
-    if query.parent_id is not None:
-        yield "parent = ?", query.parent_id
-
-
-def _free(query: Query) -> Iterator[tuple[str, ...]]:
-    """What waits for nothing."""
-    if query.runnable_at is not None:
-        yield ("status = 'ready' AND startable = 1",)
-        yield "(waits_until IS NULL OR waits_until <= ?)", query.runnable_at
-        yield (_UNMET,)
-        yield (_CHILDREN,)
-    if query.busy_resources:
-        yield f"(resource IS NULL OR resource NOT IN ({_places(query.busy_resources)}))", *query.busy_resources
-
-
-def _places(values: tuple[str, ...]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _storable(text: str) -> bool:
-    """Half of a surrogate pair is in no record, so nothing is found by it."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+def active(text: str) -> Active:
+    """What scheduling looks at in the task of a row."""
+    return codec.decode_active(text)

@@ -6,8 +6,8 @@ import os
 from hashlib import sha256
 
 from aof.core.ids import is_task_id, split_task_id
-from aof.stores.filesystem.files import read
 from aof.stores.filesystem.heads import Heads
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 
 

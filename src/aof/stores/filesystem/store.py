@@ -6,43 +6,47 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from aof.core.errors import LogDamaged, NoDataDirectory, UnreadableTask
-from aof.core.events import Event
+from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory, UnreadableTask
 from aof.core.ids import is_task_id
-from aof.core.runs.run import Run
-from aof.core.tasks.task import Task
-from aof.core.times import day
 from aof.lazily import Lazily
-from aof.ports.clock import Clock
-from aof.ports.store import Checkup, Page, Query, Scope, ScopeTooNarrow
+from aof.ports.lists import Query, Row, Rows
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.files import TaskFiles, digest, read, seen
-from aof.stores.filesystem.heads import Heads
-from aof.stores.filesystem.index import Index
-from aof.stores.filesystem.intents import Intents
-from aof.stores.filesystem.locks import STRIPES, Held, Locks, stripe
-from aof.stores.filesystem.log import Log
+from aof.stores.filesystem.locks import STRIPES, Held, stripe
+from aof.stores.filesystem.looking import digest, read, read_seen, seen
+from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED, Paths, folder_of
-from aof.stores.filesystem.reader import Position, Reader
+from aof.stores.filesystem.reader import Position
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.core import times
+    from aof.core.events import Event
+    from aof.core.handoffs.handoff import Handoff
+    from aof.core.runs import run as runs
+    from aof.core.runs.run import Heartbeat, Run
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+    from aof.ports.clock import Clock
+    from aof.ports.store import Active, Checkup, Page, Scope
     from aof.stores.filesystem import foreign, markdown, upkeep
     from aof.stores.filesystem import unit as units
-    from aof.stores.filesystem.counter import Counter
     from aof.stores.filesystem.foreign import Examined
-    from aof.stores.filesystem.histories import Histories
+    from aof.stores.filesystem.handoffs import Handoffs
+    from aof.stores.filesystem.index import Index
     from aof.stores.filesystem.recovery import Recovery
     from aof.stores.filesystem.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit, Loaded
     from aof.stores.fold import Folded
 else:  # lists and counts need none of these
+    ports = Lazily("aof.ports.store")
+    runs = Lazily("aof.core.runs.run")
+    times = Lazily("aof.core.times")
     foreign = Lazily("aof.stores.filesystem.foreign")
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
@@ -53,7 +57,7 @@ _SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 _EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES))
 
 
-class FilesystemStore:
+class FilesystemStore(Parts):
     """One data directory, as one process sees it. Safe for several threads."""
 
     def __init__(
@@ -67,20 +71,18 @@ class FilesystemStore:
         boot_id: Callable[[], str] = checkpoint.boot_id,
         doctor: bool = False,
     ) -> None:
-        self.paths = Paths(os.path.abspath(root))
+        super().__init__(
+            os.path.abspath(root),
+            clock,
+            durable=durable,
+            lock_timeout=lock_timeout,
+            disk=disk or Disk(),
+            boot=boot_id(),
+        )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
             raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
-        self.disk = disk or Disk()
-        self._clock = clock
-        self._boot = boot_id()
-        self.locks = Locks(self.paths.locks, clock, lock_timeout)
-        self.log = Log(self.paths, self.locks, self.disk, durable=durable)
-        self.reader = Reader(self.paths, durable=durable, flush=self.log.flush)
-        self.heads = Heads(self.paths.heads, self.disk)
-        self.files = TaskFiles(self.paths, self.disk)
-        self.intents = Intents(self.disk)
-        self.index = Index(self)
         self._checkpointed = 0
+        self._index: Index | None = None
         self.damage: LogDamaged | None = None
         try:
             with clearly("open the data directory"):
@@ -94,19 +96,30 @@ class FilesystemStore:
             self.close()
             raise
 
-    @cached_property
-    def histories(self) -> Histories:
-        """What the log tells of single tasks."""
-        from aof.stores.filesystem.histories import Histories
+    @property
+    def index(self) -> Index:
+        """Answers questions about many tasks; one for all threads."""
+        if self._index is None:
+            from aof.stores.filesystem.index import Index
 
-        return Histories(self.reader)
+            with self._making:
+                if self._index is None:
+                    self._index = Index(self)
+        return self._index
+
+    @cached_property
+    def handed(self) -> Handoffs:
+        """Keeps the records of handoffs, and the files that come with them."""
+        from aof.stores.filesystem.handoffs import Handoffs
+
+        return Handoffs(self.paths, self.disk, self.folded)
 
     @cached_property
     def redo(self) -> Redo:
         """Makes files follow the log again."""
         from aof.stores.filesystem.redo import Redo
 
-        return Redo(self.paths, self.files, self.heads, self.disk)
+        return Redo(self.paths, self.files, self.heads, self.disk, lambda: self.handed)
 
     @cached_property
     def recovery(self) -> Recovery:
@@ -114,13 +127,6 @@ class FilesystemStore:
         from aof.stores.filesystem.recovery import Recovery
 
         return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
-
-    @cached_property
-    def counter(self) -> Counter:
-        """Gives out the numbers of new tasks."""
-        from aof.stores.filesystem.counter import Counter
-
-        return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None) -> bool:
@@ -223,11 +229,11 @@ class FilesystemStore:
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
-        if self.log.replaced:
+        if self._log is not None and self._log.replaced:
             with clearly("take in another log"):
                 self._start_over()
-        if self.log.seq - self._checkpointed > _CHECKPOINT_EVERY:
-            self._checkpointed = self.log.seq
+        if self._log is not None and self._log.seq - self._checkpointed > _CHECKPOINT_EVERY:
+            self._checkpointed = self._log.seq
             self.checkpoint()
         return units.FilesystemUnit(self, scope)
 
@@ -249,8 +255,7 @@ class FilesystemStore:
                 return held
             self.locks.release(held)
             for name in shared:
-                lock = self.locks.acquire(name)
-                assert lock is not None
+                lock = self.locks.take(name)
                 try:
                     self._finish(lock)
                 finally:
@@ -282,12 +287,13 @@ class FilesystemStore:
         if head is None and not present and self.heads.knows_day_of(task_id):
             return units.Loaded(None)
         if head is not None and present == [head.folder]:
-            path = self.paths.task(head.folder, task_id)
-            file = seen(path)
-            with suppress(OSError):
-                data = read(path)
-                if data is not None and head.matches(data):
-                    return units.Loaded(markdown.parse(data, archived=head.folder == "archive"), head.folder, file)
+            try:
+                found = read_seen(self.paths.task(head.folder, task_id))
+            except OSError:
+                found = None
+            if found is not None and head.matches(found[0]):
+                task = markdown.parse(found[0], archived=head.folder == "archive")
+                return units.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
@@ -303,7 +309,7 @@ class FilesystemStore:
         if task is None and found.edit is None:
             return units.Loaded(None)
         if not writable:
-            raise ScopeTooNarrow(Scope(write=frozenset({task_id})))
+            raise ports.ScopeTooNarrow(ports.Scope(write=frozenset({task_id})))
         if found.edit is None:
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
@@ -343,12 +349,37 @@ class FilesystemStore:
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
         with clearly("reserve an ID"):
-            return self.counter.next(day(now))
+            return self.counter.next(times.day(now))
 
     def find(self, query: Query) -> Page:
         """Answer from the index."""
         with clearly("read the index"):
             return self.index.find(query)
+
+    def rows(self, query: Query) -> Rows:
+        """A list from the index, with what is odd about the files of those that it shows."""
+        with clearly("read the index"):
+            by_status, found = self.index.shown(query)
+        return Rows(
+            by_status,
+            tuple(
+                Row(
+                    id=one.id,
+                    title=one.title,
+                    status=one.status,
+                    priority=one.priority,
+                    agent=one.agent,
+                    reason=one.reason,
+                    state=self._odd(one.id, "archive" if one.archived else one.status),
+                )
+                for one in found
+            ),
+        )
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at, from the index."""
+        with clearly("read the index"):
+            return self.index.active(status, limit)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
@@ -360,6 +391,11 @@ class FilesystemStore:
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life, read without a lock: each file is replaced whole."""
+        with clearly("read the heartbeats"):
+            return {task_id: self.files.read_run(task_id, "run_heartbeat.json", runs.Heartbeat) for task_id in task_ids}
+
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
         task = self._any_version(task_id)
@@ -368,7 +404,7 @@ class FilesystemStore:
         folder = self.paths.run(task_id, archived=task.archived)
         count = task.retry.attempts
         found = [
-            self.files.run_document(f"{folder}/{'' if number == count else f'attempts/{number}/'}run.json", Run)
+            self.files.run_document(f"{folder}/{'' if number == count else f'attempts/{number}/'}run.json", runs.Run)
             for number in range(1, count + 1)
         ]
         if all(run is not None and run.attempt == number for number, run in enumerate(found, 1)):
@@ -376,8 +412,13 @@ class FilesystemStore:
         return tuple(self.folded(task_id).runs)
 
     def _any_version(self, task_id: str) -> Task | None:
-        with self.unit(Scope(read=frozenset({task_id}))) as unit:
+        with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def handoffs(self) -> tuple[Handoff, ...]:
+        """Every handoff, oldest first."""
+        with clearly("read the handoffs"):
+            return self.handed.all()
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
@@ -385,10 +426,12 @@ class FilesystemStore:
 
     def odd(self, task: Task) -> str | None:
         """Whether somebody changed the task's file and nobody has taken that in yet, or it cannot be read."""
-        head = self.heads.get(task.id)
-        folder = head.folder if head is not None else folder_of(task)
+        return self._odd(task.id, folder_of(task))
+
+    def _odd(self, task_id: str, folder: str) -> str | None:
+        head = self.heads.get(task_id)
         try:
-            data = read(self.paths.task(folder, task.id))
+            data = read(self.paths.task(head.folder if head is not None else folder, task_id))
             if data is not None and head is not None and head.matches(data):
                 return None
             if data is not None:
@@ -400,6 +443,10 @@ class FilesystemStore:
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
         return upkeep.unsettled(self)
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """The same tasks one by one, the log read once for many of them."""
+        return upkeep.announced(self, list(task_ids))
 
     def nameless(self) -> tuple[str, ...]:
         """Files that people added without a task's ID as name."""
@@ -458,7 +505,9 @@ class FilesystemStore:
 
     def close(self) -> None:
         """Let go of everything."""
-        self.index.close()
-        self.log.close()
-        self.heads.close()
-        self.locks.close()
+        if "counter" in self.__dict__:
+            with suppress(OSError, LockTimeout):  # a gap is fine
+                self.counter.give_back()
+        if self._index is not None:
+            self._index.close()
+        super().close()

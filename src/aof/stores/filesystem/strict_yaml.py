@@ -1,4 +1,4 @@
-"""YAML as AOF takes it in frontmatter: a look at the tokens before the parser, and at the values behind it.
+"""YAML as AOF takes it from people: a look at the tokens before the parser, and at the values behind it.
 
 The parser accepts anchors, tags and merges, takes minutes for deeply nested brackets, and drops comments. The look at
 the tokens follows YAML's rules for where a token begins, so that `a & b` or `*bold*` inside a text stay text; what is
@@ -45,22 +45,22 @@ def refuse(line: int, what: str, hint: str) -> UnreadableTask:
 
 def scan(text: str, line: int) -> Scanned:
     """Go over the text, whose first line is that line of the file."""
-    return _Scanner(text, line).scan()
+    return Scanner(text, line).scan()
 
 
-def load(yaml: str) -> dict[str, Any]:
+def load(yaml: str, line: int = FIRST_LINE, what: str = "the frontmatter") -> dict[str, Any]:
     """The values of a mapping that was scanned."""
     import ryaml
 
     try:
         loaded = ryaml.loads(yaml)
     except ValueError as error:
-        message = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + FIRST_LINE - 1}", str(error))
-        raise UnreadableTask(f"the frontmatter is not valid YAML: {message}", "Try the value in quotes.") from None
+        message = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + line - 1}", str(error))
+        raise UnreadableTask(f"{what} is not valid YAML: {message}", "Try the value in quotes.") from None
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
-        raise UnreadableTask("the frontmatter is no mapping", "Write `key: value` lines.")
+        raise UnreadableTask(f"{what} is no mapping", "Write `key: value` lines.")
     _check(loaded, "", 0)
     return loaded
 
@@ -81,7 +81,7 @@ def _check(value: Any, path: str, depth: int) -> None:
         raise UnreadableTask(f"{path}: {value} is no number that JSON knows", "Leave it out, or put it in quotes.")
 
 
-class _Scanner:
+class Scanner:
     """One pass over a text."""
 
     def __init__(self, text: str, line: int) -> None:
@@ -92,6 +92,7 @@ class _Scanner:
         self.comments: list[tuple[int, int]] = []
 
     def scan(self) -> Scanned:
+        """Go over all of it."""
         end = 0
         while (pos := _after(_SPACE, self.text, self.pos)) < len(self.text):
             self.pos = pos
@@ -115,18 +116,18 @@ class _Scanner:
     def _structure(self, char: str) -> bool:
         """Take what builds the structure, if the next token does."""
         if char in _REFUSED:
-            raise self._refused(f"{_REFUSED[char]} is not taken in frontmatter", "Write the value out, or in quotes.")
+            raise self._refused(f"{_REFUSED[char]} is not taken here", "Write the value out, or in quotes.")
         indicator = self.text[self.pos + 1 : self.pos + 2] in _BLANK
         if char in "[]{}":
             self._bracket(char)
         elif char == ":" and (self.depth or indicator):
             if self.last == "<<":
-                raise self._refused("a merge (<<) is not taken in frontmatter", "Write the keys out.")
+                raise self._refused("a merge (<<) is not taken here", "Write the keys out.")
             self.parent = self.parent if self.depth else self.column
         elif char == "-" and indicator and not self.depth:
             self.parent = self._column()
         elif char == "?" and indicator:
-            raise self._refused("a key marked with ? is not taken in frontmatter", "Write `key: value`.")
+            raise self._refused("a key marked with ? is not taken here", "Write `key: value`.")
         elif char != "," or not self.depth:
             return False
         self.pos += 1

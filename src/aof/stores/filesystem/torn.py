@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from aof.stores.filesystem.files import read
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 
 _SECTOR = 512

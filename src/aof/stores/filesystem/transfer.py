@@ -10,13 +10,14 @@ import tarfile
 from contextlib import suppress
 
 from aof.core.errors import Conflict, InvalidInput
+from aof.ports.progress import Say, silent
 from aof.stores.filesystem.store import FilesystemStore
 
 _LEFT_BEHIND = ("index.sqlite", "locks", "tmp")
 _MARK = "events"
 
 
-def pack(store: FilesystemStore, target: str) -> int:
+def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
     """Write everything into a compressed tar file, as of one moment; tells how many files went in."""
     held = store.lock_everything()
     count = 0
@@ -28,6 +29,7 @@ def pack(store: FilesystemStore, target: str) -> int:
         if top.startswith(_LEFT_BEHIND) or not (entry.isfile() or entry.isdir()):
             return None
         count += entry.isfile()
+        say(f"{count:,} files")
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = ""
         return entry
@@ -43,7 +45,7 @@ def pack(store: FilesystemStore, target: str) -> int:
     return count
 
 
-def unpack(source: str, root: str) -> int:
+def unpack(source: str, root: str, say: Say = silent) -> int:
     """Make a data directory from such a file; an existing one is never touched."""
     if os.path.isdir(f"{root}/{_MARK}"):
         raise Conflict(f"{root} is a data directory already", "import into another place with --data-dir DIR")
@@ -60,6 +62,7 @@ def unpack(source: str, root: str) -> int:
                 os.makedirs(root, exist_ok=True)
                 archive.extract(member, root, filter="data")
                 count += member.isfile()
+                say(f"{count:,} of {len(members):,} files")
     except (tarfile.TarError, EOFError) as error:
         raise InvalidInput(f"{source} cannot be read: {error}", "make a new one with 'aof export FILE'") from None
     FilesystemStore.create(root)

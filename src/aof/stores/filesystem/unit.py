@@ -6,6 +6,7 @@ intent. Whatever is interrupted is redone by the next holder of the stripe.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -13,24 +14,27 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from aof.core.errors import AofError, CommitUnknown
-from aof.core.events import Draft, Event
+from aof.core.events import Draft, Event, is_remark
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
-from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.core.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.filesystem import chain, markdown
-from aof.stores.filesystem.failures import clearly, failed
-from aof.stores.filesystem.files import Seen, digest, document, seen
-from aof.stores.filesystem.foreign import Examined
+from aof.stores.filesystem.failures import failed
+from aof.stores.filesystem.files import document
 from aof.stores.filesystem.locks import Held, stripe
-from aof.stores.filesystem.log import LogReplaced
+from aof.stores.filesystem.looking import Seen, digest, seen
 from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.replaced import LogReplaced
 
 if TYPE_CHECKING:
+    from aof.core.handoffs.handoff import Handoff
+    from aof.core.tasks.commands import TakeIn
+    from aof.stores.filesystem.foreign import Examined
+    from aof.stores.filesystem.handoffs import Handed
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -41,6 +45,7 @@ class Loaded(msgspec.Struct):
     """A task under lock: its record, the folder of its file, and the file as it was read.
 
     `held` says that the file is a person's for now, who changed it after it was read; it is taken in next time.
+    There is no `file` after the last write of a unit, for nothing comes after it that could overwrite an edit.
     """
 
     task: Task | None
@@ -67,7 +72,9 @@ class _Change(msgspec.Struct):
     begins: bool = False
     prepared: markdown.Prepared | None = None
     data: bytes = b""
+    digest: str = ""
     documents: dict[str, bytes] = {}
+    handed: Handed | None = None
 
 
 class FilesystemUnit:
@@ -81,8 +88,10 @@ class FilesystemUnit:
         self._taking = ""
 
     def __enter__(self) -> Self:
-        with clearly("lock the tasks"):
+        try:
             self._held = self._store.lock(self._scope)
+        except OSError as error:
+            raise failed(error, "lock the tasks") from error
         return self
 
     def __exit__(
@@ -122,12 +131,12 @@ class FilesystemUnit:
             return found
         return self._store.folded(task_id).run
 
-    def result(self, task_id: str) -> Result | None:
-        """What the current or last run has reported, if it has."""
+    def result(self, task_id: str) -> Result | AofError | None:
+        """What the current or last run has reported, if it has; an error where its file makes no sense."""
         task = self.task(task_id)
         if task is None:
             return None
-        return self._store.files.read_run(task_id, "run_result.json", Result, archived=task.archived)
+        return self._store.files.read_result(task_id, archived=task.archived)
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """The last sign of life."""
@@ -135,6 +144,16 @@ class FilesystemUnit:
         if task is None:
             return None
         return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
+
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task, from their files, else from the log."""
+        task = self.task(task_id)
+        return self._store.handed.of(task) if task is not None else ()
+
+    def lacks(self, task_id: str, ref: str) -> bool:
+        """Whether a file that should be among the task's own is not there."""
+        folder = self._load(task_id).folder
+        return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
@@ -151,6 +170,10 @@ class FilesystemUnit:
     def resource_holders(self, resource: str) -> tuple[str, ...]:
         """The running tasks that occupy the resource."""
         return self._store.index.resource_holders(resource)
+
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds."""
+        return self._store.index.held_by(agent)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
@@ -182,29 +205,30 @@ class FilesystemUnit:
 
     def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
         """Log, then files; all or nothing."""
-        outside = {draft.task_id for draft in drafts} - self._scope.write
+        outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
         events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN)
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)
-        self._note(changes)
+        stripes = self._stripes(changes)
+        self._note(stripes)
         try:
             sealed = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
         except LogReplaced:
-            self._clear(changes)
+            self._clear(stripes)
             raise ScopeTooNarrow(self._scope) from None  # begin again, with what the other log says
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
-                self._clear(changes)
+                self._clear(stripes)
             raise
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
-            self._clear(changes)
+            self._clear(stripes)
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
@@ -215,6 +239,8 @@ class FilesystemUnit:
     def _evolve(self, events: list[Event]) -> dict[str, _Change]:
         changes: dict[str, _Change] = {}
         for event in events:
+            if is_remark(event):
+                continue
             change = changes.get(event.task_id)
             if change is None:
                 before = self._load(event.task_id)
@@ -233,6 +259,8 @@ class FilesystemUnit:
                     change.run = self.run(event.task_id)
                 change.run = evolve_run(change.run, event)
                 change.result = evolve_result(change.result, event)
+            elif event.type.startswith("delegation."):
+                change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 
     def _prepare(self, change: _Change) -> None:
@@ -252,10 +280,10 @@ class FilesystemUnit:
             lines: list[bytes] = []
             for event in events:
                 last += 1
-                change = changes[event.task_id]
+                change = changes.get(event.task_id)
                 files: dict[str, str] = {}
                 layout = None
-                if change.last == event.commit[0]:
+                if change is not None and change.last == event.commit[0]:
                     files = self._finish(change, last)
                     layout = markdown.layout_after(change.task) if change.task.layout is not None else None
                     if layout is None and change.before.had_layout():
@@ -275,25 +303,29 @@ class FilesystemUnit:
         paths = self._store.paths
         change.task = _replace(change.task, rev=seq)
         change.data = change.prepared.fill(seq)
-        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): digest(change.data)}
+        change.digest = digest(change.data)
+        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): change.digest}
         for name, data in change.documents.items():
             files[f"runs/{change.task.id}/{name}"] = digest(data)
+        if change.handed is not None:
+            own = paths.relative(paths.files(folder_of(change.task), change.task.id))
+            files |= change.handed.finish(seq - change.last, own)
         return files
 
     def _stripes(self, changes: dict[str, _Change]) -> dict[str, list[str]]:
+        if len(changes) == 1:
+            return {stripe(task_id): [task_id] for task_id in changes}
         stripes: dict[str, list[str]] = {}
         for task_id in changes:
             stripes.setdefault(stripe(task_id), []).append(task_id)
         return stripes
 
-    def _note(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _note(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.note(held, stripes[held.name])
 
-    def _clear(self, changes: dict[str, _Change]) -> None:
-        stripes = self._stripes(changes)
+    def _clear(self, stripes: dict[str, list[str]]) -> None:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.clear(held)
@@ -313,8 +345,10 @@ class FilesystemUnit:
             held = not files.place(task_id, change.data, before.folder, folder, before.file)
             if examined is not None:
                 files.gather(task_id, folder)
+        if change.handed is not None:
+            store.handed.write(change.handed, task_id, folder)
         if change.task.archived and not (before.task and before.task.archived):
             files.archive_runs(task_id)
-        store.heads.put(task_id, change.task.rev, folder, digest(change.data))
-        file = None if held else seen(store.paths.task(folder, task_id))
+        store.heads.put(task_id, change.task.rev, folder, change.digest)
+        file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)

@@ -13,8 +13,8 @@ from aof.core.errors import InvalidInput
 from aof.core.tasks.intake import BIRTHPLACES
 from aof.ports.store import Scope
 from aof.stores.filesystem import new_file
-from aof.stores.filesystem.files import digest, read, seen
 from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.looking import digest, read, seen
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.scan import scan
 
@@ -59,6 +59,8 @@ def name(store: FilesystemStore, path: str, now: int) -> str:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}", "put a regular file there") from None
     new_file.read(data, "")
     task_id = store.reserve_id(now)
+    while store.files.present(task_id):
+        task_id = store.reserve_id(now)
     store.disk.rename(whole, store.paths.task(folder, task_id))
     return task_id
 

@@ -23,7 +23,11 @@ _SHORT, _ROOMY = len("TASK-2026-"), 100
 def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     dry = values.get("dry_run", False)
-    root, fresh = context.bootstrap("plan_data_dir" if dry else "init_data_dir")(context.options.get("data_dir"))
+    where = context.options.get("data_dir")
+    actor = context.options.get("actor")
+    root, fresh = (
+        context.bootstrap("plan_data_dir")(where) if dry else context.bootstrap("init_data_dir")(where, actor=actor)
+    )
     word = "would be made" if dry and fresh else "made" if fresh else "is there already"
     data = {"dataDir": root, "created": fresh and not dry, "dryRun": dry}
     return Answer(data, lambda screen: screen.line(f"{root} {word}"))
@@ -71,6 +75,9 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
         said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
     elif event.type == "task.created":
         said = what["task"]["title"]
+    elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
+        told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
+        said = "  ".join(str(one) for one in told if one)
     elif "workLog" in what:
         said = what["workLog"]
     elif "fields" in what:
@@ -101,7 +108,8 @@ def recover(context: Context, _values: dict[str, Any]) -> Answer:
 
 def sync(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof sync`."""
-    report = context.fabric.sync()
+    with context.progress("sync") as progress:
+        report = context.fabric.sync(say=progress)
     data = msgspec.to_builtins(report)
 
     def text(screen: Screen) -> None:
@@ -116,7 +124,9 @@ def sync(context: Context, _values: dict[str, Any]) -> Answer:
 
 def doctor(context: Context, values: dict[str, Any]) -> Answer:
     """`aof doctor`."""
-    report = context.bootstrap("diagnose")(context.options.get("data_dir"), fix=values.get("fix", False))
+    with context.progress("doctor") as progress:
+        where, fix = context.options.get("data_dir"), values.get("fix", False)
+        report = context.bootstrap("diagnose")(where, fix=fix, say=progress)
 
     def text(screen: Screen) -> None:
         for problem in report.healed:
@@ -135,7 +145,8 @@ def _counted(number: int) -> str:
 
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof reindex`."""
-    context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
+    with context.progress("reindex"):
+        context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
@@ -157,14 +168,17 @@ def version(context: Context, _values: dict[str, Any]) -> Answer:
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
-    count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"])
+    with context.progress("export") as progress:
+        count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
 
 def import_data(context: Context, values: dict[str, Any]) -> Answer:
     """`aof import`."""
-    root, count = context.bootstrap("import_data_dir")(context.options.get("data_dir"), values["file"])
+    with context.progress("import") as progress:
+        where = context.options.get("data_dir")
+        root, count = context.bootstrap("import_data_dir")(where, values["file"], progress)
     return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-
 from aof.adapters.cli.answer import Answer, Context
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aof.adapters.cli.screen import Screen
-    from aof.app.results import Listed
+    from aof.app.lists import Listed
+    from aof.ports.lists import Row
+
+_READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
 
 
 def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
@@ -27,6 +29,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     """`aof ready`."""
     given = dict(values)
     explain = given.pop("explain", False)
+    given.setdefault("limit", _READY_LIMIT)
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
     if not explain:
@@ -42,7 +45,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
                 ("ID", "STATUS", "WHY NOT"), [(row.id, row.status, row.reason or "") for row in held], colour_by=(1,)
             )
 
-    return Answer(msgspec.to_builtins(listed) | {"notReady": held}, text)
+    return Answer({**listed, "notReady": held}, text)
 
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
@@ -65,7 +68,7 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
                 row.state or row.status,
                 row.priority,
                 row.agent or "-",
-                (stems or {}).get(row.id, "") + (f"{row.title}: {row.reason}" if reasons and row.reason else row.title),
+                (stems or {}).get(row.id, "") + _title(row, reasons=reasons),
             )
             for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
@@ -74,6 +77,12 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
 
     return Answer(listed, text)
+
+
+def _title(row: Row, *, reasons: bool) -> str:
+    """The title, and why it waits where that is not plain from the status, or was asked for."""
+    told = row.reason and (reasons or row.status != "blocked")
+    return f"{row.title}: {row.reason}" if told else row.title
 
 
 def status(context: Context, values: dict[str, Any]) -> Answer:

@@ -24,10 +24,16 @@ def create(context: Context, values: dict[str, Any]) -> Answer:
         given["brief"] = _text(given["brief"])
     if "metadata" in given:
         given["metadata"] = _metadata(given["metadata"])
+    if "capabilities" in given:
+        given["profile"] = {"requiredCapabilities": given.pop("capabilities")}
     made = context.fabric.create(**given)
-    return Answer(
-        made, lambda screen: screen.line(f"{made.task_id}  {screen.paint(made.status, made.status)}  {made.file_path}")
-    )
+
+    def text(screen: Screen) -> None:
+        screen.line(f"{made.task_id}  {screen.paint(made.status, made.status)}  {made.file_path}")
+        if made.warning is not None:
+            sys.stderr.write(f"aof: {made.warning.code}: {made.warning.message}\n  → {made.warning.hint}\n")
+
+    return Answer(made, text)
 
 
 def claim(context: Context, values: dict[str, Any]) -> Answer:

@@ -53,7 +53,8 @@ def replay(context: Context, values: dict[str, Any]) -> Answer:
     """`aof replay --at SEQ`."""
     if "at" not in values:
         raise UsageError("'aof replay' needs --at SEQ", "for example: aof replay --at 12")
-    past = context.fabric.replay(values["at"])
+    with context.progress("replay") as progress:
+        past = context.fabric.replay(values["at"], say=progress)
 
     def text(screen: Screen) -> None:
         rows = [(task["id"], task["status"], task["priority"], task["title"]) for task in past["tasks"]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aof.ports.store import Checkup
-from aof.stores.filesystem.doctor import caches, files, log, places, runs
+from aof.stores.filesystem.doctor import caches, files, handoffs, log, places, runs
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.scan import scan
 
@@ -47,5 +47,5 @@ def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
     if lacking is not None:
         return [*found, lacking], []
     about_files, edited = files.check(case)
-    found += [*about_files, *places.check(case), *runs.check(case), *caches.check(case)]
+    found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
     return found, edited

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _REBUILDS = "'aof doctor --fix' rebuilds it"
+_RECORDS = f"SELECT {rows.name()}, record FROM tasks"
 
 
 def check(case: Case) -> list[Finding]:
@@ -63,8 +64,7 @@ def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
 def _index(case: Case) -> Iterator[Finding]:
     """Compare the rows with the log as far as the index has come; a missing or late index catches up by itself."""
     store = case.store
-    held = store.locks.acquire(cache.LOCK, exclusive=False)
-    assert held is not None
+    held = store.locks.take(cache.LOCK, exclusive=False)
     try:
         wrong = _wrong_rows(case)
     finally:
@@ -90,7 +90,7 @@ def _wrong_rows(case: Case) -> set[str]:
         version, seq = database.execute("SELECT version, seq FROM meta").fetchone() or (0, 0)
         if version != rows.VERSION:
             return set()
-        found = {task_id: rows.record(blob) for task_id, blob in database.execute("SELECT id, record FROM tasks")}
+        found = {task_id: rows.record(blob) for task_id, blob in database.execute(_RECORDS)}
         edges = {(task, blocker) for task, blocker in database.execute("SELECT task, blocker FROM edges")}
     except (sqlite3.DatabaseError, msgspec.DecodeError):
         return {"all of them"}

@@ -8,8 +8,8 @@ from aof.ports.store import Problem, Scope
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.doctor.log import restore, version_of
-from aof.stores.filesystem.files import digest
 from aof.stores.filesystem.foreign import Examined, examine
+from aof.stores.filesystem.looking import digest
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.upkeep import announced, put_aside
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Draft
+from aof.core.events import Draft, is_remark
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem import chain, checkpoint, markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import Seen, read, seen
 from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.unit import Loaded
 from aof.stores.fold import Folded
@@ -58,7 +58,7 @@ def _folded(store: FilesystemStore) -> dict[str, Folded]:
                 raise LogDamaged(f"the chain is broken at event {event.seq}", "", seq=event.seq, day=behind.day)
             digest, seq = event.hash, event.seq
             try:
-                if event.task_id:
+                if event.task_id and not is_remark(event):
                     folded.setdefault(event.task_id, Folded()).add(event)
             except (ValueError, KeyError, TypeError) as error:
                 what = f"event {event.seq} cannot be applied: {error}"

@@ -9,7 +9,7 @@ from aof.core.ids import is_task_id
 from aof.core.tasks.lifecycle import STATUSES
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import digest, read
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import folder_of
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"

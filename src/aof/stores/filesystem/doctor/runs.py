@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import document, read
+from aof.stores.filesystem.files import document
+from aof.stores.filesystem.looking import read
 from aof.stores.fold import Folded
 
 if TYPE_CHECKING:

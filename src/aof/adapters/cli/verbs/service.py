@@ -1,0 +1,31 @@
+"""Verbs of the scheduler and of the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.answer import Answer, Context
+
+if TYPE_CHECKING:
+    from aof.adapters.cli.screen import Screen
+
+
+def tick(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof tick`."""
+    ticked = context.fabric.tick(**values)
+
+    def text(screen: Screen) -> None:
+        done = [(one.action, one.task_id, one.reason) for one in ticked.actions]
+        left = [("-", one.task_id, one.reason) for one in ticked.left]
+        if not done and not left:
+            screen.line("nothing is unfinished")
+            return
+        screen.table(("action", "task", "why"), done + left)
+
+    return Answer(ticked, text)
+
+
+def up(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof up`."""
+    code: int = context.bootstrap("serve")(context.fabric, **values)
+    return Answer({"stopped": True}, lambda _screen: None, code)

@@ -1,0 +1,27 @@
+"""The verbs of the scheduler and of the service."""
+
+from __future__ import annotations
+
+from aof.adapters.cli.grammar import Option, Verb
+
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "tick",
+        "do once what is due: recover, promote, give up, alert",
+        "service:tick",
+        options=(Option("--dry-run", "only show what would be done, and why"),),
+        help="Also tells why each other unfinished task is left alone. Agents are started by 'aof up' only.",
+        example="aof tick --dry-run",
+    ),
+    Verb(
+        "up",
+        "serve: start agents, keep their leases, recover, until a signal comes",
+        "service:up",
+        options=(
+            Option("--once", "stop when nothing is left to do"),
+            Option("--log-json", "one JSON object a line instead of text"),
+        ),
+        help="The first SIGTERM or SIGINT lets workers end in their own time, a second one does not.",
+        example="aof up",
+    ),
+)

@@ -1,0 +1,49 @@
+"""Other processes of this machine: which one it is, whether it lives, which belong to a run. Knows Linux only."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+
+_STARTED = 19  # the field of /proc/<pid>/stat that tells when the process began, counted after its name
+
+
+def born(pid: int) -> str | None:
+    """What tells this process from a later one with the same number; None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a path of the system
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[:1] == [b"Z"] else fields[_STARTED].decode("ascii")
+
+
+def space() -> str:
+    """Which numbering of processes this is: a container has one of its own, in which our numbers mean nothing."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - a path of the system
+    except OSError:
+        return ""
+
+
+def of_run(run_id: str) -> Iterator[int]:
+    """The processes that were started for a run, by what stands in their environment."""
+    mark = f"AOF_RUN_ID={run_id}".encode()
+    with suppress(OSError):
+        for name in os.listdir("/proc"):  # noqa: PTH208 - numbers, not paths
+            if name.isdigit() and int(name) != os.getpid():
+                with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                    if mark in file.read().split(b"\0"):
+                        yield int(name)
+
+
+def end(pids: Iterator[int]) -> int:
+    """Kill them; tells how many there were."""
+    count = 0
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+            count += 1
+    return count

@@ -1,0 +1,291 @@
+"""Hosting runs: claims a task for an agent, has it started, keeps its lease, and says what its end means.
+
+Agents need no discipline: while the worker lives its host renews the lease; when it ends, its session ends. A host that
+dies leaves leases that run out, and a note by which the next one finds the orphans. Must not know how workers are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof.app.briefing import brief
+from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
+from aof.core.ids import run_id as run_name
+from aof.core.scheduling.plan import STARTED
+from aof.core.tasks import commands as c
+from aof.core.tasks.kinds import Cause
+from aof.ports.lists import Query
+from aof.ports.runner import Ended, Work
+from aof.ports.store import Scope
+
+if TYPE_CHECKING:
+    from aof.app.fabric import Fabric
+    from aof.core.org.chart import Agent
+    from aof.core.scheduling.snapshot import Snapshot
+    from aof.core.tasks.task import Task
+    from aof.ports.runner import Runner
+
+ACTOR = "aof"
+WORKER = "process"
+_GRACE = 5.0
+_LINGER = 10.0  # seconds that a worker may take to end after its run has
+_BEATS_A_LEASE = 3
+_TAIL = 400
+
+Tell = Callable[[str, str, str], None]
+
+
+class _Hosted(msgspec.Struct):
+    """A run that is kept alive here."""
+
+    work: Work
+    every: float
+    beat_at: float
+    ends_at: float | None
+    over: bool = False
+    stopping: bool = False
+
+
+class Hosting:
+    """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
+
+    def __init__(self, fabric: Fabric, tell: Tell) -> None:
+        self._fabric = fabric
+        self._clock = fabric._clock  # noqa: SLF001 - the same room
+        self._tell = tell
+        self._runs: dict[str, _Hosted] = {}
+        self.runner: Runner
+
+    @property
+    def hosted(self) -> frozenset[str]:
+        """The runs that are kept alive here."""
+        return frozenset(self._runs)
+
+    @property
+    def orphaned(self) -> frozenset[str]:
+        """Filled by `look_for_orphans`."""
+        return self._orphaned
+
+    _orphaned: frozenset[str] = frozenset()
+
+    def look_for_orphans(self) -> None:
+        """Which running process runs have a dead host; asked once in a while, not in every tick."""
+        running = self._fabric.store.find(Query(status=("in-progress",), counted=False)).tasks
+        ours = (t for t in running if t.lease is not None and t.lease.worker == WORKER)
+        self._orphaned = frozenset(
+            t.lease.run_id
+            for t in ours
+            if t.lease is not None and t.lease.run_id not in self._runs and self.runner.orphaned(t.id, t.retry.attempts)
+        )
+
+    def begin(self, task: Task, agent: str) -> str | None:
+        """Claim for the agent and start it; limits that span agents are counted again under one lock."""
+        chart = self._fabric.org
+        known = chart.by_id.get(agent)
+        if known is None or known.runner.kind not in STARTED:
+            return f"{agent} is not started by a service any more"
+        most = self._fabric._policy.scheduling.max_concurrent  # noqa: SLF001 - the same room
+        if most is None:
+            return self._begun(task, known)
+        with self._fabric.store.unit(Scope(names=frozenset({"scheduler"}))):
+            running = self._fabric.store.find(Query(status=("in-progress",), limit=0)).total
+            return self._begun(task, known) if running < most else f"{running} runs of {most} at once"
+
+    def _begun(self, task: Task, agent: Agent) -> str | None:
+        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, actor=ACTOR)
+        whole = self._fabric.get(task.id)
+        lease = whole.lease
+        if lease is None or lease.run_id != claimed.run_id:
+            return "somebody ended the run at once"
+        runner = agent.runner
+        work = Work(
+            task_id=whole.id,
+            run_id=claimed.run_id,
+            epoch=claimed.epoch,
+            attempt=claimed.attempt,
+            agent=agent.id,
+            command=runner.command,
+            env=runner.env,
+            cwd=runner.cwd,
+            brief=brief(whole, claimed.run_id, self._fabric.store.attempts(whole.id)[:-1]),
+            grace=(runner.grace_ms or _GRACE * 1000) / 1000,
+        )
+        try:
+            self.runner.start(work)
+        except RunnerFailed as error:
+            what = error
+            self._tell("failed", work.task_id, error.message)
+            self._attempt(work, lambda: self._failed(work, what.code, what.message))
+            return error.message
+        now = self._clock.monotonic()
+        every = lease.ttl_ms / 1000 / _BEATS_A_LEASE
+        limit = agent.max_execution_ms
+        ends = now + limit / 1000 if limit is not None else None
+        self._runs[work.run_id] = _Hosted(work=work, every=every, beat_at=now + every, ends_at=ends)
+        return None
+
+    def stop(self, task: Task, why: str) -> str | None:
+        """End the worker of a hosted run."""
+        run = self._runs.get(task.lease.run_id) if task.lease is not None else None
+        if run is None or run.stopping:
+            return f"its worker is being ended ({why})"
+        self._stop(run, why)
+        return None
+
+    def _stop(self, run: _Hosted, why: str) -> None:
+        run.stopping = True
+        self.runner.stop(run.work.run_id, why)
+
+    def stop_all(self, why: str, *, hard: bool = False) -> None:
+        """End every worker."""
+        for run_id in list(self._runs):
+            self.runner.stop(run_id, why, hard=hard)
+
+    def clear(self, task: Task, why: str) -> str | None:
+        """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
+        run_id = run_name(task.id, task.retry.attempts)
+        self.runner.sweep(run_id)
+        self._orphaned -= {run_id}
+        if why == "cancelled":
+            self._fabric.settle(task.id, actor=ACTOR)
+            return None
+        if self._has_reported(task.id, run_id):
+            self._fabric.session_end(run=run_id)
+        else:
+            what = "the host of the run was killed"
+            self._do(c.Fail(actor=ACTOR, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
+        return None
+
+    def fence(self, snapshot: Snapshot) -> None:
+        """End workers whose run was ended by others; one that has completed may take a moment to exit."""
+        holding = {task.lease.run_id for task in snapshot.running if task.lease is not None}
+        for run_id, run in self._runs.items():
+            if run_id in holding or run.over:
+                continue
+            run.over = True
+            ended = next((one for one in self._fabric.store.attempts(run.work.task_id) if one.run_id == run_id), None)
+            if ended is not None and ended.status == "running":
+                run.over = False  # the index was read before the claim
+            elif ended is not None and ended.status == "completed":
+                run.ends_at = self._clock.monotonic() + _LINGER
+            else:
+                self._stop(run, "fenced")
+
+    def poll(self) -> float | None:
+        """Renew what is due, end what has had its time; tells in how many seconds to look again."""
+        now = self._clock.monotonic()
+        waits: list[float] = []
+        for run in list(self._runs.values()):
+            if run.ends_at is not None and run.ends_at <= now:
+                run.ends_at = None
+                self._stop(run, "finished" if run.over else "timeout")
+            if not run.over and run.beat_at <= now:
+                run.beat_at = now + run.every
+                self._beat(run)
+            waits += [at - now for at in (run.ends_at, None if run.over else run.beat_at) if at is not None]
+        return min(waits, default=None)
+
+    def _beat(self, run: _Hosted) -> None:
+        try:
+            self._fabric.heartbeat(run.work.task_id, run=run.work.run_id)
+        except (Conflict, NotFound):
+            return  # the next tick finds out why, and ends the worker
+        except AofError as error:
+            self._tell("trouble", run.work.task_id, f"the lease could not be renewed: {error.message}")
+
+    def said(self, work: Work, text: str) -> None:
+        """A protocol message of that run; what is wrong with it is recorded and stops nobody."""
+        self._attempt(work, lambda: self._deliver(work, text))
+
+    def ended(self, ended: Ended) -> None:
+        """Record how the worker ended, then end its session by what that means."""
+        work = ended.work
+        self._runs.pop(work.run_id, None)
+        self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
+        self._attempt(work, lambda: self._recorded(ended))
+        self._attempt(work, lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended))
+
+    def _recorded(self, ended: Ended) -> None:
+        self._do(
+            c.Exited(
+                actor=ACTOR,
+                agent=ended.work.agent,
+                task_id=ended.work.task_id,
+                run=ended.work.run_id,
+                exit_code=ended.exit_code,
+                signal=ended.signal,
+                stopped=ended.stopped,
+                output=ended.output,
+            )
+        )
+
+    def _over(self, ended: Ended) -> None:
+        """It ended by itself."""
+        self._end_session(ended.work)
+
+    def _end_session(self, work: Work) -> None:
+        for applied in self._fabric.session_end(run=work.run_id):
+            self._tell("session_end", work.task_id, f"{applied.outcome}: {applied.from_status} → {applied.to_status}")
+
+    def _timed_out(self, ended: Ended) -> None:
+        work = ended.work
+        if self._has_reported(work.task_id, work.run_id):
+            self._end_session(work)
+        else:
+            self._failed(work, "max_execution_time", _how(ended), "timed_out")
+
+    def _cancelled(self, ended: Ended) -> None:
+        self._fabric.settle(ended.work.task_id, actor=ACTOR)
+
+    def _shut_down(self, ended: Ended) -> None:
+        """Not the agent's fault: what it reported counts, else the task goes back as it was."""
+        work = ended.work
+        if self._has_reported(work.task_id, work.run_id):
+            self._end_session(work)
+        else:
+            self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
+
+    def _has_reported(self, task_id: str, run_id: str) -> bool:
+        with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
+            result = unit.result(task_id)
+        return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
+
+    def _fenced(self, ended: Ended) -> None:
+        """The run had been ended already."""
+
+    def _failed(self, work: Work, code: str, message: str, cause: Cause = "failed") -> None:
+        command = c.Fail(actor=ACTOR, task_id=work.task_id, run=work.run_id, code=code, message=message, cause=cause)
+        self._do(command)
+
+    def _do(self, command: c.OnTask) -> None:
+        self._fabric._execute(command)  # noqa: SLF001 - the same room
+
+    def _deliver(self, work: Work, text: str) -> None:
+        for sent in self._fabric.send(text, run=work.run_id):
+            reason = f", {sent.reason}" if sent.reason else ""
+            self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
+
+    def _attempt(self, work: Work, step: Callable[[], Any]) -> None:
+        """What comes too late is told, and no more."""
+        try:
+            step()
+        except (Conflict, Refused, NotFound) as error:
+            self._tell("late", work.task_id, error.message)
+
+
+_MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {
+    "timeout": Hosting._timed_out,  # noqa: SLF001 - the table of this class
+    "cancelled": Hosting._cancelled,  # noqa: SLF001
+    "shutdown": Hosting._shut_down,  # noqa: SLF001
+    "fenced": Hosting._fenced,  # noqa: SLF001
+    "finished": Hosting._fenced,  # noqa: SLF001
+}
+
+
+def _how(ended: Ended) -> str:
+    signal = ended.signal
+    how = f"was ended by signal {signal}" if signal is not None else f"exited with code {ended.exit_code}"
+    return f"{how} ({ended.stopped})" if ended.stopped else how

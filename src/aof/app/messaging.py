@@ -1,0 +1,155 @@
+"""Operations about messages, sessions and handoffs. Must not know which store or channel is in use.
+
+What only a message needs is loaded when one arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aof.app.questions import Questions
+from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
+from aof.core.ids import task_of_run
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app import results
+    from aof.app.execute import Done
+    from aof.app.results import Applied, Sent
+    from aof.core import events
+    from aof.core.events import Event
+    from aof.core.handoffs.handoff import Handoff
+    from aof.core.tasks.commands import OnTask
+    from aof.core.tasks.task import Task
+    from aof.ports import store as ports
+else:  # questions need none of these
+    results = Lazily("aof.app.results")
+    events = Lazily("aof.core.events")
+    ports = Lazily("aof.ports.store")
+
+
+class Messaging(Questions):
+    """What agents tell AOF, and what AOF makes of a run that has ended."""
+
+    _actor: str
+    _run: str | None
+
+    def _execute(self, command: OnTask) -> Done:
+        raise NotImplementedError
+
+    def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
+        """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
+
+        `run` is the run that the channel speaks for, where it knows.
+        """
+        from aof.app.router import Router
+
+        router = Router(self.store, self._clock, self._execute, self._actor)
+        return tuple(router.deliver(message, run or self._run) for message in _flat(messages))
+
+    def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
+        """Carry out what runs have reported: all of them, or those of one agent.
+
+        With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
+        """
+        from aof.core.messages.session import EndSession
+
+        applied: list[Applied] = []
+        for task in self._sessions(agent, run):
+            assert task.lease is not None
+            ended = EndSession(actor=task.lease.agent, run=run, task_id=task.id, caller=self._actor)
+            done = self._recovered(task, ended)
+            moves = _moves(done, task.id)
+            if moves:
+                applied.append(_applied(task.id, moves, done.events if done is not None else ()))
+        return tuple(applied)
+
+    def _sessions(self, agent: str | None, run: str | None) -> Iterator[Task]:
+        """The running tasks that the end of a session may concern."""
+        if run is None:
+            tasks = self.store.find(self._reading.query(status="in-progress")).tasks
+        elif (task_id := task_of_run(run)) is not None:
+            tasks = (self.get(task_id),)
+        else:
+            raise InvalidInput(f"{run[:80]!r} is no run", "name the run that the claim returned", Call("list", {}))
+        for task in tasks:
+            if task.lease is not None and agent in (None, task.lease.agent) and run in (None, task.lease.run_id):
+                yield task
+
+    def _recovered(self, task: Task, command: OnTask) -> Done | None:
+        """Go on with the others where a person must look at one."""
+        try:
+            return self._execute(command)
+        except UnreadableTask:
+            return None  # until somebody has corrected its file
+        except UnreadableResult as problem:
+            self._reject_result(task, problem)
+            return None
+
+    def _reject_result(self, task: Task, problem: UnreadableResult) -> None:
+        """Said once for each run and problem, however often somebody looks."""
+        from aof.app.router import record
+
+        run = task.lease.run_id if task.lease is not None else None
+        payload = {"reason": problem.code, "detail": problem.message}
+        kind = "protocol.message.rejected"
+        said = (event for event in self.store.events(task_id=task.id) if event.type == kind and event.run_id == run)
+        if not any(event.payload == payload for event in said):
+            draft = events.Draft(type=kind, task_id=task.id, run_id=run, payload=payload)
+            record(self.store, self._clock, draft, self._actor)
+
+    def handoffs(
+        self, *, task: str | None = None, from_agent: str | None = None, to_agent: str | None = None
+    ) -> tuple[Handoff, ...]:
+        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent."""
+        task_id = self.resolve(task) if task is not None else None
+        return tuple(
+            handoff
+            for handoff in self.store.handoffs()
+            if task_id in (None, handoff.task_id, handoff.parent_task_id)
+            and from_agent in (None, handoff.from_agent)
+            and to_agent in (None, handoff.to_agent)
+        )
+
+    def handoff(self, handoff_id: str) -> Handoff:
+        """One handoff."""
+        from aof.core.handoffs.handoff import task_of_handoff
+
+        task_id = task_of_handoff(handoff_id)
+        if task_id is not None:
+            with self.store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
+                found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
+            if found:
+                return found[0]
+        raise HandoffNotFound(
+            f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoff", {"action": "list"})
+        )
+
+
+def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:
+    for message in messages:
+        if isinstance(message, list | tuple):
+            yield from message
+        else:
+            yield message
+
+
+def _moves(done: Done | None, task_id: str) -> list[Event]:
+    events = done.events if done is not None else ()
+    return [event for event in events if event.type == "task.transitioned" and event.task_id == task_id]
+
+
+def _applied(task_id: str, moves: list[Event], events: tuple[Event, ...]) -> Applied:
+    """How the run ended: with the outcome that it reported, or in vain, and then the reason has a name."""
+    outcome = "cancelled"
+    for event in events:
+        if event.task_id == task_id and event.type == "task.attempt.completed":
+            outcome = event.payload["outcome"]
+        elif event.task_id == task_id and event.type == "task.attempt.failed":
+            outcome = event.payload["error"]["code"]
+    return results.Applied(
+        task_id=task_id, from_status=moves[0].payload["from"], to_status=moves[-1].payload["to"], outcome=outcome
+    )

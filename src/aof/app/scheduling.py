@@ -1,0 +1,34 @@
+"""The scheduler's operations. What they need is loaded when they are asked for. Must not know any surface."""
+
+from __future__ import annotations
+
+from aof.app.messaging import Messaging
+from aof.app.organising import Organising
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.app.held import Held
+    from aof.app.results import Recovered
+    from aof.app.tick import Ticked
+
+
+class Scheduling(Messaging, Organising):
+    """The part of a fabric that decides what happens next."""
+
+    def tick(self, *, dry_run: bool = False) -> Ticked:
+        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        from aof.app.tick import Tick
+
+        return Tick(self).ticked(dry_run=dry_run)
+
+    def own_run(self) -> Held:
+        """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
+        from aof.app.held import own_run
+
+        return own_run(self, self._run)
+
+    def recover(self) -> tuple[Recovered, ...]:
+        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
+        from aof.app.tick import Tick
+
+        return Tick(self).recovered()

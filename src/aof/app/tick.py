@@ -1,0 +1,261 @@
+"""One tick: look at the unfinished tasks, plan, and carry out each action by an ordinary command.
+
+The plan is made without locks; every command looks again under its own, so that two schedulers at once are safe and
+what has changed in between is left alone. Must not know how a worker is started or stopped: that is its host's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from aof.app.results import Recovered, Result
+from aof.core.errors import AofError, UnusableOrgChart
+from aof.core.scheduling.charted import crew_of
+from aof.core.scheduling.crew import Crew, Nobody
+from aof.core.scheduling.plan import plan
+from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.core.tasks import commands as c
+from aof.core.tasks.task import Task
+from aof.core.times import iso
+from aof.ports.lists import Query
+
+if TYPE_CHECKING:
+    from aof.app.execute import Done
+    from aof.app.scheduling import Scheduling
+    from aof.core.policy import Policy
+    from aof.ports.clock import Clock
+    from aof.ports.store import Store
+
+ACTOR = "aof"
+_WHENEVER = "9999"  # the plan looks at the time itself
+_EXPLAINED = ("blocked", "review", "backlog")
+
+
+class Ticked(Result, frozen=True, kw_only=True):
+    """What a tick did, or would do, and why; what it left alone; and when to look again though nothing happens."""
+
+    dry_run: bool
+    actions: tuple[Action, ...]
+    left: tuple[LeftAlone, ...]
+    next_at: str | None
+
+
+class Host(Protocol):
+    """Who starts and stops workers. Each call answers why it did nothing, or None."""
+
+    @property
+    def hosted(self) -> frozenset[str]:
+        """The runs that it keeps alive."""
+        ...
+
+    @property
+    def orphaned(self) -> frozenset[str]:
+        """Running process runs whose host has died on this machine."""
+        ...
+
+    def fence(self, snapshot: Snapshot) -> None:
+        """End workers whose run was ended by others."""
+        ...
+
+    def begin(self, task: Task, agent: str) -> str | None:
+        """Claim the task for the agent and start it."""
+        ...
+
+    def stop(self, task: Task, why: str) -> str | None:
+        """End the worker of a hosted run; what follows comes when it has ended."""
+        ...
+
+    def clear(self, task: Task, why: str) -> str | None:
+        """End what a dead host has left of a run, and the run."""
+        ...
+
+
+class Tick:
+    """What one tick works with; without a host nothing is started."""
+
+    def __init__(self, fabric: Scheduling, host: Host | None = None) -> None:
+        self._fabric = fabric
+        self._host = host
+        self._store: Store = fabric.store
+        self._clock: Clock = fabric._clock  # noqa: SLF001 - the same room
+        self._policy: Policy = fabric._policy  # noqa: SLF001 - the same room
+        self.last = Snapshot()
+
+    def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
+        """Plan, and unless it is only for show, do it. `explain` also what is left alone."""
+        snapshot = self.last = self.snapshot(explain=explain)
+        if self._host is not None and not dry_run:
+            self._host.fence(snapshot)
+        planned = self.planned(snapshot)
+        if dry_run:
+            return _told(planned, planned.actions, planned.left, dry_run=True)
+        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
+        done: list[Action] = []
+        left = list(planned.left)
+        for action in planned.actions:
+            why_not = self._carried_out(action, tasks[action.task_id])
+            if why_not is None:
+                done.append(action)
+            else:
+                left.append(LeftAlone(task_id=action.task_id, reason=why_not))
+        return _told(planned, tuple(done), tuple(left), dry_run=False)
+
+    def recovered(self) -> tuple[Recovered, ...]:
+        """Only what vanished workers left behind."""
+        found: list[Recovered] = []
+        snapshot = self._running()
+        for action in self.planned(snapshot).actions:
+            if action.action == "stale_heartbeat":
+                task = next(task for task in snapshot.running if task.id == action.task_id)
+                found += _moves(task.id, self._expired(task))
+        return tuple(found)
+
+    def planned(self, snapshot: Snapshot) -> Plan:
+        """What should be done with what was seen."""
+        return plan(snapshot, self.crew(), self._policy, self._clock.now())
+
+    def crew(self) -> Crew:
+        """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
+        try:
+            return crew_of(self._fabric.org)
+        except UnusableOrgChart as error:
+            nobody = Nobody(error.message)
+            return Crew(route=lambda _task, _load: nobody)
+
+    def _running(self) -> Snapshot:
+        running = self._find(Query(status=("in-progress",)))
+        host = self._host
+        return Snapshot(
+            running=running,
+            heartbeats=self._store.heartbeats(task.id for task in running),
+            boot=self._clock.boot(),
+            hosted=host.hosted if host is not None else frozenset(),
+            orphaned=host.orphaned if host is not None else frozenset(),
+        )
+
+    def snapshot(self, *, explain: bool) -> Snapshot:
+        """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
+        patience = self._policy.scheduling.patience_ms
+        others = {
+            status: self._find(Query(status=(status,))) if explain or status in patience else ()
+            for status in _EXPLAINED
+        }
+        promotable = self._find(Query(runnable_at=_WHENEVER, waiting_in="backlog"))
+        ready = self._find(Query(status=("ready",)))
+        free = {task.id for task in (*promotable, *ready) if not _waits(task)}
+        if any(_waits(task) for task in ready):
+            free |= {task.id for task in self._find(Query(runnable_at=_WHENEVER))}
+        return msgspec.structs.replace(
+            self._running(),
+            backlog=others["backlog"] or promotable,
+            ready=ready,
+            blocked=others["blocked"],
+            review=others["review"],
+            free=frozenset(free | {task.id for task in promotable}),
+        )
+
+    def _find(self, query: Query) -> tuple[Task, ...]:
+        return self._store.find(query.but(counted=False, order="schedule")).tasks
+
+    def _carried_out(self, action: Action, task: Task) -> str | None:
+        """Do it; why it was not done, if so. The machine's own trouble ends the tick."""
+        try:
+            return _CARRIERS[action.action](self, action, task)
+        except AofError as error:
+            if error.kind in ("unavailable", "internal"):
+                raise
+            return error.message
+
+    def _execute(self, command: c.OnTask) -> Done:
+        return self._fabric._execute(command)  # noqa: SLF001 - the same room
+
+    def _did(self, command: c.OnTask) -> str | None:
+        return None if self._execute(command).events else "it has changed in the meantime"
+
+    def _promote(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Promote(actor=ACTOR, task_id=task.id, reason=action.reason))
+
+    def _deadletter(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Bury(actor=ACTOR, task_id=task.id, reason=action.reason))
+
+    def _alert(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Alert(actor=ACTOR, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _expire(self, _action: Action, task: Task) -> str | None:
+        done = self._expired(task)
+        if done is None:
+            return "what its run has reported, or its file, cannot be read"
+        return None if done.events else "it has changed in the meantime"
+
+    def _expired(self, task: Task) -> Done | None:
+        return self._fabric._recovered(task, c.Expire(actor=ACTOR, task_id=task.id))  # noqa: SLF001 - the same room
+
+    def _time_out(self, action: Action, task: Task) -> str | None:
+        if self._host is not None and action.run_id in self._host.hosted:
+            return self._host.stop(task, "timeout")
+        return self._did(
+            c.Fail(
+                actor=ACTOR,
+                task_id=task.id,
+                run=action.run_id,
+                code="max_execution_time",
+                message=action.reason,
+                cause="timed_out",
+            )
+        )
+
+    def _assign(self, action: Action, task: Task) -> str | None:
+        if self._host is None or action.agent is None:
+            return f"{action.agent} is started by 'aof up'"
+        return self._host.begin(task, action.agent)
+
+    def _cascade(self, action: Action, task: Task) -> str | None:
+        assert self._host is not None
+        if action.run_id in self._host.hosted:
+            return self._host.stop(task, "cancelled")
+        return self._host.clear(task, "cancelled")
+
+    def _requeue(self, _action: Action, task: Task) -> str | None:
+        assert self._host is not None
+        return self._host.clear(task, "lost")
+
+
+_CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
+    "promote": Tick._promote,  # noqa: SLF001 - the table of this class
+    "assign": Tick._assign,  # noqa: SLF001
+    "stale_heartbeat": Tick._expire,  # noqa: SLF001
+    "requeue": Tick._requeue,  # noqa: SLF001
+    "deadletter": Tick._deadletter,  # noqa: SLF001
+    "timeout": Tick._time_out,  # noqa: SLF001
+    "sla_alert": Tick._alert,  # noqa: SLF001
+    "cascade": Tick._cascade,  # noqa: SLF001
+}
+
+
+def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:
+    return (*snapshot.backlog, *snapshot.ready, *snapshot.blocked, *snapshot.review)
+
+
+def _waits(task: Task) -> bool:
+    """Whether other tasks may keep it waiting."""
+    return bool(task.depends_on or task.metadata.get("waitForChildren"))
+
+
+def _told(planned: Plan, actions: tuple[Action, ...], left: tuple[LeftAlone, ...], *, dry_run: bool) -> Ticked:
+    return Ticked(
+        dry_run=dry_run,
+        actions=actions,
+        left=left,
+        next_at=iso(planned.next_at) if planned.next_at is not None else None,
+    )
+
+
+def _moves(task_id: str, done: Done | None) -> list[Recovered]:
+    events = done.events if done is not None else ()
+    moves = [event for event in events if event.type == "task.transitioned" and event.task_id == task_id]
+    if not moves or done is None or done.task is None:
+        return []
+    return [Recovered(task_id=task_id, status=done.task.status, reason=moves[-1].payload.get("reason", ""))]

@@ -1,0 +1,155 @@
+"""From measurements to rows, with the requirement beside each. Must not measure anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aof.bench import fabric, raw, service
+from aof.bench.rounds import Entry, Figure, Series, Subject
+from aof.bench.sizes import SIZES, SMALL, Measured
+from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
+from aof.bench.table import Need, Part, Row, seconds
+
+ONE, MANY = 1, 8
+_ONE_PROCESS = Need(0.35, aim=0.5)
+_MANY_PROCESSES = Need(0.33, aim=0.5)
+AHEAD = Need(1.0)
+_GROWTH = Need(1.3, at_most=True)
+_REBUILD = Need(0.2, at_most=True)
+_WHOLE = Need(1.0, at_most=True)
+_FIRST_STEP = 0.25  # seconds
+_CALL = Need(6, aim=4, at_most=True)
+_CALL_GROWTH = Need(1.5, at_most=True)
+_JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
+
+Measurements = Mapping[str, Series]
+
+
+def entries(others: Sequence[Subject] = ()) -> list[Entry]:
+    """What runs in turns: each of ours next to the limit that it is held against."""
+    return [
+        Entry(raw.SMALL_FILE, ONE),
+        Entry(raw.OUTSIDE, ONE),
+        Entry(fabric.LIFECYCLE, ONE),
+        *(Entry(queue, ONE) for queue in others),
+        Entry(raw.INSIDE, MANY),
+        *(Entry(queue, MANY) for queue in others),
+        Entry(fabric.LIFECYCLE, MANY),
+        Entry(raw.OUTSIDE, MANY),
+    ]
+
+
+def limits(found: Measurements) -> Part:
+    """The bare disk."""
+    files = of(found, raw.SMALL_FILE, ONE).rates()
+    rows = [
+        Row("append and flush, 1 process", Figure.of(of(found, raw.OUTSIDE, ONE).rates()), "/s"),
+        *(
+            Row(f"{MANY} processes, flushed {where} the lock", Figure.of(of(found, subject, MANY).rates()), "/s")
+            for where, subject in (("inside", raw.INSIDE), ("outside", raw.OUTSIDE))
+        ),
+        _time("a small file made whole, not flushed", Figure.of([1 / rate for rate in files])),
+    ]
+    return Part("The disk: a line of 900 bytes appended to one file, and fdatasync", tuple(rows))
+
+
+def lifecycles(found: Measurements, log_bytes: float) -> Part:
+    """AOF beside the bare disk."""
+    rows: list[Row] = []
+    for processes, need in ((ONE, _ONE_PROCESS), (MANY, _MANY_PROCESSES)):
+        ours, limit = of(found, fabric.LIFECYCLE, processes), of(found, raw.OUTSIDE, processes)
+        name = processes_text(processes)
+        rows += [
+            Row(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
+            Row(
+                f"commits, {name}",
+                Figure.of(ours.commits()),
+                "/s",
+                Figure.ratio(ours.commits(), limit.rates()),
+                f"the disk, {name}" + (", outside" if processes > 1 else ""),
+                need,
+            ),
+            Row(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
+            Row(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
+        ]
+    one, many = of(found, fabric.LIFECYCLE, ONE), of(found, fabric.LIFECYCLE, MANY)
+    rows.append(
+        Row(f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", AHEAD)
+    )
+    rows.append(Row("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
+    return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
+
+
+def size(found: Measured) -> Part:
+    """One size of directory."""
+    rows = [
+        _time("open", found.opened),
+        _time("first ready(limit=20), index built", Figure(*[found.first_ready] * 3)),
+        _time("ready(limit=20)", found.ready),
+        _time("list(limit=20)", found.listed),
+        _time("claim of whatever comes next", found.claimed_next),
+    ]
+    for name, growth in found.growth.items():
+        ratio = Figure(*[growth.ratio] * 3)
+        row = _time(f"{name}, durable", growth.large)
+        need = _GROWTH if name == "lifecycle" else None
+        rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {SMALL} tasks", need))
+    row = _time("rebuild of the index", found.rebuilt)
+    need = _REBUILD if found.tasks >= SIZES[0] else None  # below, it is nearly all in making an empty database
+    rows.append(Row(row.name, row.figure, row.unit, found.rebuilt_to_yaml, "PyYAML (C) alone, CPU", need))
+    return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
+
+
+def calls(found: Calls, tasks: Sequence[int]) -> Part:
+    """The command line beside a bare Python, and a large directory beside a small one."""
+    rows = [
+        _time(BARE, Figure.of(found.bare)),
+        _call(HELP, Figure.of(found.help), Figure.ratio(found.help, found.bare)),
+    ]
+    few, judged = min(tasks), max((size for size in tasks if size <= _JUDGED), default=min(tasks))
+    for verb in VERBS:
+        need = _CALL if judged == _JUDGED and verb != AFTER else None
+        name = f"{verb}, {judged:,} tasks"
+        rows.append(_call(name, Figure.of(found.verbs[verb, judged]), found.ratio(verb, judged), need))
+    for size in (size for size in tasks if size > few):
+        for verb in VERBS:
+            need = _CALL_GROWTH if size == SIZES[-1] and few == SIZES[0] and verb != AFTER else None
+            row = _time(f"{verb}, {size:,} tasks", Figure.of(found.verbs[verb, size]))
+            ratio = found.growth(verb, size, few)
+            rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
+    return Part("The command line: one call, from its start to its end", tuple(rows))
+
+
+def served(found: service.Measured) -> Part:
+    """The scheduler and the service."""
+    started = Figure(*(value / _FIRST_STEP for value in found.started))
+    idle = Figure(*[found.idle * 100] * 3)
+    ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
+    first = _time("from ready to the agent's first step", found.started)
+    rows = (
+        Row(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
+        acting,
+        Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
+        Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
+    )
+    return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
+
+
+def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> Row:
+    row = _time(name, figure)
+    return Row(row.name, row.figure, row.unit, ratio, BARE, need)
+
+
+def of(found: Measurements, subject: Subject, processes: int) -> Series:
+    """What was found of a subject."""
+    return found[Entry(subject, processes).label]
+
+
+def processes_text(count: int) -> str:
+    """So many processes, in words."""
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+def _time(name: str, figure: Figure) -> Row:
+    shown, unit = seconds(figure)
+    return Row(name, shown, unit)

@@ -1,0 +1,1 @@
+"""Handoffs: control, context and responsibility passing from one agent to another."""

@@ -1,0 +1,174 @@
+"""Delegation by message: who may hand a child task to whom, how deep, and what each answer does."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
+from aof.core.events import Draft
+from aof.core.handoffs.handoff import Handoff, Request, handoff_id
+from aof.core.messages.message import Message, sender
+from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.tasks import graph
+from aof.core.tasks.commands import Block
+from aof.core.tasks.decide import decide
+from aof.core.tasks.lifecycle import FINISHED, allows
+from aof.core.tasks.task import Task
+
+_DEEPEST: Final = 1
+
+
+class _Delegating(Message, frozen=True, kw_only=True):
+    """A message about the handoff of a child task."""
+
+    def beside(self, refusal: AofError) -> tuple[Draft, ...]:
+        """That a child does not exist is told as a delegation that failed, too."""
+        return (self._failed(refusal.code),) if refusal.code == "task_not_found" else ()
+
+    def _failed(self, reason: str) -> Draft:
+        return Draft(type="delegation.rejected", task_id=self.task_id, payload={"reason": reason})
+
+
+class HandoffRequest(_Delegating, frozen=True, kw_only=True):
+    """A parent's agent asks another one to take a child task. `odd` is what was wrong and does no harm."""
+
+    request: Request
+    odd: tuple[dict[str, str], ...] = ()
+
+    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+        """The child, what was asked of it before, and the parent."""
+        own = frozenset({self.task_id})
+        return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own)
+
+    def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+        """One handoff for one request, however often it arrives."""
+        child = records.look(self.task_id)
+        if child is None:
+            return graph.missing(self.task_id, "create the child task first")
+        parent = records.look(self.request.parent_task_id)
+        if failure := self._impossible(parent):
+            return Decision(drafts=(self._failed(failure.code),), refusal=failure)
+        assert parent is not None
+        if refusal := self._unentitled(parent) or _over(child):
+            return refusal
+        last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
+        if last is not None and self._repeats(last):
+            return Decision()
+        pending = last is not None and last.state == "requested" and last.from_agent == self.actor
+        payload: dict[str, Any] = {
+            "handoffId": last.id if last is not None and pending else handoff_id(child.id, child.rev),
+            "depth": _depth(parent) + 1,
+            "sentAt": self.sent_at,
+            "request": msgspec.to_builtins(self.request),
+        }
+        return Decision(
+            drafts=(*self._warnings(), Draft(type="delegation.requested", task_id=child.id, payload=payload))
+        )
+
+    def _impossible(self, parent: Task | None) -> AofError | None:
+        if parent is None:
+            return ParentNotFound(f"there is no task {self.request.parent_task_id}", "name a parent that exists")
+        if _depth(parent) + 1 > _DEEPEST:
+            return NestedDelegation(
+                f"{parent.id} was delegated itself, and what was delegated is not delegated on",
+                "do it yourself, or let the agent of the task above delegate it",
+                Call("show", {"task_id": parent.id}),
+            )
+        return None
+
+    def _unentitled(self, parent: Task) -> AofError | None:
+        """Only the parent's agent delegates: the holder of its lease, else the one that it is meant for."""
+        if self.request.from_agent != self.actor:
+            hint = "an agent speaks for itself: 'payload.fromAgent' and 'fromAgent' must be the same"
+            return _not_from(self.actor, self.request.from_agent, hint)
+        if parent.lease is not None:
+            holder = sender(parent, self)
+            return holder if isinstance(holder, AofError) else None
+        meant = parent.routing.agent
+        if meant is not None and meant != self.actor:
+            return _not_from(self.actor, meant, f"only {meant}, whose task {parent.id} is, may delegate parts of it")
+        return None
+
+    def _repeats(self, last: Handoff) -> bool:
+        """The same message again, or the same request while the first one stands."""
+        return last.request == self.request and (last.state != "rejected" or last.sent_at == self.sent_at)
+
+    def _warnings(self) -> tuple[Draft, ...]:
+        odd = ({"code": "schema_error", **one} for one in self.odd)
+        return tuple(Draft(type="task.warning", task_id=self.task_id, payload=payload) for payload in odd)
+
+
+class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
+    """The addressee takes the child task, or says why not."""
+
+    accepted: bool
+    reason: str | None = None
+
+    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+        """The child, and what was asked of it."""
+        own = frozenset({self.task_id})
+        return Needs(write=own, handoffs=own)
+
+    def judge(self, records: Records, now: int) -> Verdict:
+        """An acceptance moves nothing; a rejection blocks the child."""
+        child = records.look(self.task_id)
+        if child is None:
+            return graph.missing(self.task_id)
+        last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
+        if refusal := self._unentitled(child, last):
+            return refusal
+        if last is not None and last.state == ("accepted" if self.accepted else "rejected"):
+            return Decision()
+        return self._taken(child, last) if self.accepted else self._turned_down(records, child, last, now)
+
+    def _unentitled(self, child: Task, last: Handoff | None) -> AofError | None:
+        held_by = child.lease.agent if child.lease is not None else child.routing.agent
+        addressee = last.to_agent if last is not None else held_by
+        if addressee is not None and addressee != self.actor:
+            return _not_from(self.actor, addressee, f"only {addressee}, who was asked, may answer for {child.id}")
+        return None
+
+    def _taken(self, child: Task, last: Handoff | None) -> Verdict:
+        if last is not None and last.state == "rejected":
+            return InvalidTransition(
+                f"the handoff {last.id} of {child.id} was rejected already", "ask for a new handoff.request"
+            )
+        return Decision(drafts=(self._answer("delegation.accepted", child, last),))
+
+    def _turned_down(self, records: Records, child: Task, last: Handoff | None, now: int) -> Verdict:
+        if child.lease is not None:
+            holder = sender(child, self)
+            if isinstance(holder, AofError):
+                return holder
+        moved: tuple[Draft, ...] = ()
+        if allows(child.status, "blocked"):
+            block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=str(self.reason))
+            verdict = decide(records, block, now)
+            moved = verdict.drafts if isinstance(verdict, Decision) else ()
+        return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=str(self.reason))))
+
+    def _answer(self, kind: str, child: Task, last: Handoff | None, **more: str) -> Draft:
+        known = {"handoffId": last.id, "parentTaskId": last.parent_task_id} if last is not None else {}
+        return Draft(type=kind, task_id=child.id, payload=known | more)
+
+
+def _depth(task: Task) -> int:
+    depth = task.metadata.get("delegationDepth")
+    return int(depth) if isinstance(depth, int | float) and not isinstance(depth, bool) else 0
+
+
+def _over(child: Task) -> AofError | None:
+    if child.status not in FINISHED:
+        return None
+    return InvalidTransition(
+        f"{child.id} is {child.status}; only an unfinished task can be handed to somebody",
+        "retry it first, or create another one",
+        Call("retry", {"task_id": child.id, "reason": "…"}),
+        status=child.status,
+    )
+
+
+def _not_from(actor: str, entitled: str, hint: str) -> NotLeaseHolder:
+    return NotLeaseHolder(f"the message is from {actor}, and {entitled} is the one to send it", hint, holder=entitled)

@@ -1,0 +1,90 @@
+"""`completion.report`: what a run has achieved goes on record; the task moves when the session ends."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.errors import AofError, Call, StaleLease
+from aof.core.events import Draft
+from aof.core.ids import run_id, task_of_run
+from aof.core.messages.message import Message, sender
+from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.runs.completion import LEADS_TO
+from aof.core.runs.lease import stale
+from aof.core.runs.run import Result
+from aof.core.tasks import graph
+from aof.core.tasks.task import Task
+
+HANDOFF_REF: Final = "outputs/handoff.md"
+
+
+class CompletionReport(Message, frozen=True, kw_only=True):
+    """The outcome of a run, as its agent sees it."""
+
+    outcome: str
+    summary_ref: str
+    deliverables: tuple[str, ...] = ()
+    tests: dict[str, int] | None = None
+    blockers: tuple[str, ...] = ()
+    notes: str | None = None
+
+    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+        """The task, and what its run has reported before."""
+        own = frozenset({self.task_id})
+        return Needs(write=own, results=own)
+
+    def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+        """Put the result on record, once."""
+        task = records.look(self.task_id)
+        if task is None:
+            return graph.missing(self.task_id)
+        if task.status == "done":
+            return Decision()
+        if task.lease is None:
+            return self._late(task)
+        holder = sender(task, self)
+        if isinstance(holder, AofError):
+            return holder
+        result = self._result(holder)
+        earlier = records.results[task.id]
+        if isinstance(earlier, Result) and earlier.run_id == task.lease.run_id and _said(earlier) == result:
+            return Decision()
+        payload = {"outcome": self.outcome, "result": result}
+        return Decision(
+            drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
+        )
+
+    def _late(self, task: Task) -> Verdict:
+        """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""
+        last = run_id(task.id, task.retry.attempts)
+        if self.run is not None and task_of_run(self.run) == task.id and self.run != last:
+            return stale(task, self.run)
+        if task.retry.attempts and LEADS_TO[self.outcome] == task.status:
+            return Decision()
+        return StaleLease(
+            f"{task.id} is {task.status}: nobody is running it, so there is no run to report on",
+            "claim it first",
+            Call("claim", {"task_id": task.id, "agent": self.actor}),
+            status=task.status,
+        )
+
+    def _result(self, agent: str) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "agentId": agent,
+            "outcome": self.outcome,
+            "summaryRef": self.summary_ref,
+            "handoffRef": HANDOFF_REF,
+            "deliverables": list(self.deliverables),
+            "tests": self.tests,
+            "blockers": list(self.blockers),
+            "notes": self.notes,
+        }
+        return {name: value for name, value in result.items() if value is not None}
+
+
+def _said(result: Result) -> dict[str, Any]:
+    """The part of a result that its sender chose."""
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
+    return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt")}

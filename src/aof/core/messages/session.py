@@ -1,0 +1,58 @@
+"""The end of a session: what its run has reported is carried out; a run that has not reported anything has failed."""
+
+from __future__ import annotations
+
+from aof.core.errors import AofError
+from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.runs.reported import apply_reported
+from aof.core.tasks import graph
+from aof.core.tasks.commands import Expire, Fail, OwnRule, Settle
+from aof.core.tasks.decide import decide
+from aof.core.tasks.needs import needs, referred
+from aof.core.tasks.task import Lease, Task
+
+
+class EndSession(OwnRule, frozen=True, kw_only=True):
+    """The session that the actor had on a task is over.
+
+    With a `run` the caller says that this very run has ended; without one only a result that is there is carried out.
+    """
+
+    caller: str
+
+    def needs(self, known: Records) -> Needs:
+        """A run that ends in vain concerns whoever waits for the task."""
+        own = frozenset({self.task_id})
+        if self.run is None:
+            return Needs(write=own, results=own, files=referred(known, self.task_id))
+        return needs(Expire(actor=self.actor, task_id=self.task_id), known)
+
+    def decide(self, records: Records, now: int) -> Verdict:
+        """Leave alone what has moved on, and what another run holds by now."""
+        task = records.look(self.task_id)
+        if task is None:
+            return graph.missing(self.task_id)
+        lease = task.lease
+        if lease is None or lease.agent != self.actor or self.run not in (None, lease.run_id):
+            return Decision()
+        if task.cancel is not None:
+            return decide(records, Settle(actor=self.actor, task_id=task.id), now) if self.run else Decision()
+        result = records.results[task.id]
+        if isinstance(result, AofError):
+            return result
+        if result is None or result.run_id != lease.run_id:
+            return self._in_vain(records, task, lease, now)
+        called = {} if self.caller == self.actor else {"calledBy": self.caller}
+        return Decision(drafts=apply_reported(records, task, result, now, None, **called))
+
+    def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:
+        if self.run is None:
+            return Decision()
+        failed = Fail(
+            actor=self.actor,
+            run=self.run,
+            task_id=task.id,
+            code="no_completion_report",
+            message=f"the session of {lease.agent} ended without a completion report",
+        )
+        return decide(records, failed, now)

@@ -1,0 +1,107 @@
+"""`status.update`: an entry in the work log, or a move; a move that is not possible becomes an entry too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from aof.core.errors import AofError, NotLeaseHolder
+from aof.core.events import Draft
+from aof.core.ids import task_of_run
+from aof.core.limits import REASON
+from aof.core.messages.message import Message, sender
+from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.runs.completion import submit
+from aof.core.runs.lease import stale
+from aof.core.tasks import graph
+from aof.core.tasks.commands import Report, Update
+from aof.core.tasks.decide import decide
+from aof.core.tasks.kinds import Status
+from aof.core.tasks.needs import needs
+from aof.core.tasks.task import Task
+
+
+class StatusUpdate(Message, frozen=True, kw_only=True):
+    """How far the work is, or where the task should go."""
+
+    agent_id: str
+    status: Status | None = None
+    progress: str | None = None
+    blockers: tuple[str, ...] = ()
+    notes: str | None = None
+
+    def needs(self, known: Records) -> Needs:
+        """What the same update by any other way needs."""
+        return needs(self._update(), known)
+
+    def judge(self, records: Records, now: int) -> Verdict:
+        """Move, if that is asked for and possible; else note what was said."""
+        task = records.look(self.task_id)
+        if task is None:
+            return graph.missing(self.task_id)
+        if refusal := self._unentitled(task):
+            return refusal
+        if self.status is None or self.status == task.status:
+            return self._noted(records, task, now)
+        moved = self._moved(records, task, now)
+        if isinstance(moved, AofError) and moved.kind == "refused":
+            noted = self._noted(records, task, now)
+            return noted if isinstance(noted, AofError) else msgspec.structs.replace(noted, instead=moved)
+        return moved
+
+    def _unentitled(self, task: Task) -> AofError | None:
+        if self.agent_id != self.actor:
+            return NotLeaseHolder(
+                f"{self.actor} sends an update in the name of {self.agent_id}",
+                "an agent speaks for itself: 'payload.agentId' and 'fromAgent' must be the same",
+            )
+        if task.lease is not None:
+            holder = sender(task, self)
+            return holder if isinstance(holder, AofError) else None
+        replaced = self.run is not None and task_of_run(self.run) == task.id
+        return stale(task, str(self.run)) if replaced else None
+
+    def _moved(self, records: Records, task: Task, now: int) -> Verdict:
+        reason = self._reason()
+        if (task.status, self.status) == ("in-progress", "review") and task.lease is not None:
+            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, **self._said())
+            return Decision(drafts=drafts)
+        verdict = decide(records, self._update(reason), now)
+        if isinstance(verdict, Decision):
+            for draft in verdict.drafts:
+                if draft.type == "task.transitioned" and draft.task_id == task.id:
+                    draft.payload.update(self._said() | ({"reason": reason} if reason else {}))
+        return verdict
+
+    def _noted(self, records: Records, task: Task, now: int) -> Verdict:
+        said = " | ".join(f"{label}: {text}" for label, text in self._parts() if text and text.strip())
+        if task.lease is None:
+            note = Draft(type="task.noted", task_id=task.id, payload={"workLog": said})
+            return Decision(drafts=(note,) if said else ())
+        if not said:
+            return decide(records, self._update(), now) if self.status == task.status else Decision()
+        report = Report(
+            actor=self.actor,
+            run=self.run,
+            task_id=task.id,
+            text=self.progress,
+            note=self.notes,
+            blockers=self.blockers,
+        )
+        return decide(records, report, now)
+
+    def _update(self, reason: str | None = None) -> Update:
+        return Update(actor=self.actor, run=self.run, task_id=self.task_id, status=self.status, reason=reason)
+
+    def _reason(self) -> str | None:
+        """The first of blockers, notes and progress that there is, as long as a reason may be."""
+        text = "; ".join(self.blockers) or self.notes or self.progress
+        return text if text is None or len(text) <= REASON else f"{text[: REASON - 1]}…"
+
+    def _said(self) -> dict[str, Any]:
+        said = {"progress": self.progress, "notes": self.notes, "blockers": list(self.blockers)}
+        return {name: value for name, value in said.items() if value}
+
+    def _parts(self) -> tuple[tuple[str, str | None], ...]:
+        return (("Progress", self.progress), ("Notes", self.notes), ("Blockers", "; ".join(self.blockers)))

@@ -1,0 +1,49 @@
+"""How far an agent may go on its own: its level, the highest risk it may take, and how much one run may use.
+
+What a chart does not say is not limited. Must not know tasks or who asks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from aof.core.org.chart import Agent, Limits, Risk
+
+RISKS: Final[tuple[Risk, ...]] = ("low", "medium", "high")
+BY_LEVEL: Final = {
+    0: Limits(iterations=5, minutes=10, files=0, lines=0, tool_calls=10),
+    1: Limits(iterations=20, minutes=30, files=10, lines=1000, tool_calls=50),
+    2: Limits(iterations=50, minutes=60, files=30, lines=3000, tool_calls=200),
+    3: Limits(iterations=100, minutes=120, files=50, lines=5000, tool_calls=500),
+}
+
+
+def limits_of(agent: Agent) -> Limits:
+    """What one run of the agent may use: its own figures, else those of its level, else None for no limit."""
+    level = agent.autonomy.level
+    base = BY_LEVEL[level] if level is not None else Limits()
+    own = msgspec.structs.asdict(agent.autonomy.limits)
+    return msgspec.structs.replace(base, **{name: value for name, value in own.items() if value is not None})
+
+
+def beyond(agent: Agent, used: Limits) -> tuple[str, ...]:
+    """The figures that are above the agent's limit, by their names in the chart; exactly the limit is within it."""
+    allowed, spent = limits_of(agent), msgspec.structs.asdict(used)
+    names = zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True)
+    return tuple(
+        shown
+        for name, shown in names
+        if spent[name] is not None and (most := getattr(allowed, name)) is not None and spent[name] > most
+    )
+
+
+def too_little(agent: Agent, *, level: int | None, risk: Risk | None) -> str | None:
+    """Why the agent's autonomy does not suffice for work of that level and risk; None when it does."""
+    own = agent.autonomy
+    if level is not None and own.level is not None and own.level < level:
+        return f"its autonomy level is {own.level}, and the task needs {level}"
+    if risk is not None and own.max_risk is not None and RISKS.index(risk) > RISKS.index(own.max_risk):
+        return f"it may take {own.max_risk} risk at most, and the task's is {risk}"
+    return None

@@ -1,0 +1,44 @@
+"""What is wrong with an org chart, as data. Must not know how it is found or shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+Step = str | int
+Severity = Literal["error", "warning", "note"]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One problem. With an `error` the chart cannot be used; a `note` may be as it was meant."""
+
+    code: str
+    severity: Severity
+    at: tuple[Step, ...]
+    detail: str
+    fix: str
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The place as a person would write it: `agents[2].runner.command`."""
+        text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.at)
+        return text.removeprefix(".") or "the chart"
+
+
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only somebody who mistyped pays for it
+
+    close = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
+    """`did you mean …?`, else the given advice."""
+    there = sorted(known)
+    close = similar(name, there)
+    return f"did you mean '{close}'?" if close is not None else otherwise

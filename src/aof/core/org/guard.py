@@ -1,0 +1,84 @@
+"""The org chart's say in every command: names must exist, rights must suffice, a claim must be the agent's to make.
+
+Asked only where there is a chart. Must not know how anything is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
+from aof.core.org.capacity import at_capacity, counted
+from aof.core.org.chart import Agent, OrgChart
+from aof.core.org.finding import suggestion
+from aof.core.org.rights import acting, not_allowed, right_for
+from aof.core.org.routing import refusal
+from aof.core.org.work import work_of
+from aof.core.records import Records
+from aof.core.tasks import commands as c
+from aof.core.tasks.task import Task
+
+_SHOWN = 10
+
+
+def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError | None:
+    """Why the chart does not allow the command; None when it does."""
+    if isinstance(command, c.Create):
+        return unknown_names(chart, {"agent": command.assignee, "role": command.role, "team": command.team})
+    if isinstance(command, c.Expire | c.Settle | c.TakeIn):
+        return None
+    task = records.look(command.task_id)
+    if isinstance(command, c.Edit) and isinstance(given := command.changes.get("routing"), dict):
+        unknown = unknown_names(chart, given)
+        if unknown is not None:
+            return unknown
+    return not_allowed(records, chart, task, command) or _not_its_own(records, chart, task, command)
+
+
+def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
+    """The refusal of a task for somebody that the chart does not know: it would wait in silence."""
+    known = {"agent": set(chart.by_id), "role": set(chart.holders), "team": set(chart.teams_by_id)}
+    for what, names in known.items():
+        name = routing.get(what)
+        if isinstance(name, str) and name not in names:
+            there = ", ".join(sorted(names)[:_SHOWN]) or "there is none"
+            return NoRoute(
+                f"the org chart has no {what} '{name[:80]}'",
+                f"{suggestion(name[:80], names, f'use one of: {there}')} See who there is",
+                Call("org", {"action": "show"}),
+                **{what: name[:80]},
+            )
+    return None
+
+
+def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
+    """The refusal of a claim, or of what begins with one."""
+    if task is None or task.status != "ready" or task.lease is not None:
+        return None
+    agent = chart.by_id.get(acting(task, command))
+    if agent is None or not (isinstance(command, c.Complete) or right_for(task, command) == "take"):
+        return None
+    refused = _not_for(chart, task, agent)
+    if refused is not None or isinstance(command, c.Complete):
+        return refused  # what is over at once takes nobody's capacity
+    return at_capacity(chart, agent, {name: len(records.held[name]) for name in counted(chart, agent)})
+
+
+def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
+    """Whatever load it has, the agent is not to take the task."""
+    if not agent.active:
+        return AgentInactive(
+            f"{agent.id} is not active and takes no tasks",
+            "set it active in the org chart, or let another agent take it",
+            Call("org", {"action": "show"}),
+            agent=agent.id,
+        )
+    why = refusal(chart, work_of(task.routing, task.profile), agent.id)
+    if why is not None:
+        return NotRouted(
+            f"{agent.id} may not take {task.id}: {why}",
+            "see who would get it",
+            Call("org", {"action": "route", "task_id": task.id}),
+            agent=agent.id,
+        )
+    return None

@@ -1,0 +1,156 @@
+"""What the agents of a chart may do: one table of rights by kind, asked in one place for every command.
+
+Whoever is not in the chart is not limited by it. Must not know routing or capacity.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from aof.core.errors import AofError, Call, NotAllowed, SelfApproval
+from aof.core.org.chart import OrgChart, RoleKind
+from aof.core.records import Records
+from aof.core.tasks import commands as c
+from aof.core.tasks.task import Task
+
+Kind = Literal["worker", "reviewer", "lead", "maintainer"]
+Right = Literal["take", "run", "steer", "judge"]
+Reach = Literal["any", "own", "none"]
+
+# take: create and claim. run: write to a run that one holds. steer: hold, cancel, change. judge: approve and reject.
+RIGHTS: Final[dict[Kind, dict[Right, Reach]]] = {
+    "worker": {"take": "any", "run": "any", "steer": "own", "judge": "none"},
+    "reviewer": {"take": "any", "run": "any", "steer": "own", "judge": "any"},
+    "lead": {"take": "any", "run": "any", "steer": "any", "judge": "any"},
+    "maintainer": {"take": "any", "run": "any", "steer": "any", "judge": "any"},
+}
+# What a role allows by its name, where the chart gives it no kind.
+KINDS_BY_NAME: Final[dict[str, RoleKind]] = {
+    "reviewer": "reviewer",
+    "lead": "lead",
+    "orchestrator": "lead",
+    "architect": "lead",
+}
+_STEERING: Final = (
+    c.CancelTask,
+    c.Block,
+    c.Unblock,
+    c.Pause,
+    c.Resume,
+    c.RetryTask,
+    c.Edit,
+    c.Archive,
+    c.AddDependency,
+    c.RemoveDependency,
+    c.Link,
+    c.Unlink,
+)
+_MOVES_OF_A_RUN: Final = ("ready", "review", "blocked", "deadletter")
+
+
+def kind_of(chart: OrgChart, agent: str, maintainers: tuple[str, ...] = ()) -> Kind:
+    """The highest kind that the agent is of: by the settings, by its teams, or by its roles."""
+    if agent in maintainers:
+        return "maintainer"
+    kinds = {_kind_of_role(chart, role) for role in chart.roles_of.get(agent, ())}
+    if "lead" in kinds or any(agent in (team.lead, team.orchestrator) for team in chart.teams):
+        return "lead"
+    return "reviewer" if "reviewer" in kinds else "worker"
+
+
+def _kind_of_role(chart: OrgChart, role: str) -> RoleKind:
+    given = chart.roles[role].kind if role in chart.roles else None
+    return given or KINDS_BY_NAME.get(role, "worker")
+
+
+def acting(task: Task | None, command: c.OnTask) -> str:
+    """Whose rights apply: the agent of the run that is named, else who acts, else who calls."""
+    lease = task.lease if task is not None else None
+    return lease.agent if lease is not None and command.run == lease.run_id else command.acting
+
+
+def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
+    """The refusal of what the acting agent's kind does not allow."""
+    agent = acting(task, command)
+    if task is None or agent not in chart.by_id:
+        return None
+    right = right_for(task, command)
+    worked = did(task, agent)
+    if right == "judge" and worked:
+        return None if _sends_back(command) else _self_approval(task, agent)
+    if isinstance(command, c.Edit) and worked and "reviewRequired" in (command.changes.get("metadata") or {}):
+        return _self_approval(task, agent)
+    kind = kind_of(chart, agent, records.policy.maintainers)
+    reach = _reach(records, chart, kind, right)
+    if reach == "any" or (reach == "own" and owns(task, agent)):
+        return None
+    return _refused(task, agent, kind, right)
+
+
+def right_for(task: Task, command: c.OnTask) -> Right:
+    """The right that a command is about: a status change counts as the operation that it really is."""
+    if isinstance(command, c.Approve | c.Reject):
+        return "judge"
+    if isinstance(command, c.Complete) and task.status == "review":
+        return "judge"
+    if isinstance(command, c.Update):
+        return _right_for_update(task, command)
+    return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
+
+
+def _right_for_update(task: Task, command: c.Update) -> Right:
+    moves = command.status is not None and command.status != task.status
+    if moves and task.status == "review" and command.status in ("done", "ready", "in-progress"):
+        return "judge"
+    if moves and task.status == "ready" and command.status == "in-progress":
+        return "take"
+    if task.status == "in-progress" and (not moves or command.status in _MOVES_OF_A_RUN):
+        return "run"
+    return "steer" if moves or command.body is not None else "run"
+
+
+def did(task: Task, agent: str) -> bool:
+    """Whether the agent holds a run of the task or has had one."""
+    return agent in task.retry.agents or (task.lease is not None and task.lease.agent == agent)
+
+
+def owns(task: Task, agent: str) -> bool:
+    """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
+    meant = task.routing.agent if task.lease is None else task.lease.agent
+    stuck = task.status == "blocked" and agent in task.retry.agents
+    return stuck or agent in (meant, task.created_by, task.owner)
+
+
+def _reach(records: Records, chart: OrgChart, kind: Kind, right: Right) -> Reach:
+    """The table; where the chart names nobody to judge, every agent may judge the work of the others."""
+    reach = RIGHTS[kind][right]
+    if right != "judge" or reach == "any":
+        return reach
+    judges = (kind_of(chart, agent.id, records.policy.maintainers) for agent in chart.agents if agent.active)
+    return "none" if any(RIGHTS[one]["judge"] == "any" for one in judges) else "any"
+
+
+def _sends_back(command: c.OnTask) -> bool:
+    """Who did the work may take it back, but not accept it."""
+    return isinstance(command, c.Reject) or (isinstance(command, c.Update) and command.status != "done")
+
+
+def _self_approval(task: Task, agent: str) -> SelfApproval:
+    return SelfApproval(
+        f"{agent} has worked on {task.id} and cannot approve it",
+        "let another agent or a person approve it",
+        Call("show", {"task_id": task.id}),
+        agent=agent,
+    )
+
+
+def _refused(task: Task, agent: str, kind: Kind, right: Right) -> NotAllowed:
+    who = "a reviewer, a lead or a maintainer" if right == "judge" else "its holder, its maker, a lead or a maintainer"
+    what = "judge what is in review" if right == "judge" else f"change {task.id}, which is not its own"
+    return NotAllowed(
+        f"{agent} is a {kind} and may not {what}",
+        f"leave it to {who}",
+        Call("show", {"task_id": task.id}),
+        agent=agent,
+        agent_kind=kind,
+    )

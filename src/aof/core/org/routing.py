@@ -1,0 +1,213 @@
+"""Who gets a task: its agent, else its role, its team, a rule for its tags, else the least busy that can do it.
+
+The same chart, task and load always give the same answer, and the answer says how it came about. Ties go to the one
+that stands first in the chart. Must not know where the load comes from, nor start anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from aof.core.org.autonomy import too_little
+from aof.core.org.capacity import full
+from aof.core.org.chart import OrgChart, Target
+from aof.core.org.work import Work
+
+Stage = Literal["agent", "role", "team", "rule", "capability"]
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """Those that one stage of routing would give the task to; `ranked` ones in that order, the others by load."""
+
+    stage: Stage
+    name: str
+    agents: tuple[str, ...]
+    ranked: tuple[str, ...] = ()
+    nobody: str = ""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One stage that was looked at, and what came of it."""
+
+    stage: Stage
+    looked_for: str
+    found: tuple[str, ...] = ()
+    outcome: str
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Who gets the task and why. `state` is `waits` when those who could take it are busy."""
+
+    state: Literal["routed", "waits", "no_route"]
+    agent: str | None = None
+    stage: Stage | None = None
+    reason: str
+    candidates: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    others: dict[str, str] = {}
+
+
+def route(chart: OrgChart, work: Work, load: Mapping[str, int]) -> Route:
+    """Who gets the task, by how many tasks each agent holds."""
+    steps: list[Step] = []
+    for pool in pools(chart, work):
+        order = _order(pool, load)
+        able = tuple(agent for agent in order if unfit(chart, work, pool, agent) is None)
+        if not able:
+            outcome = pool.nobody or "; ".join(f"{agent}: {unfit(chart, work, pool, agent)}" for agent in order)
+            steps.append(Step(stage=pool.stage, looked_for=pool.name, found=pool.agents, outcome=outcome))
+            continue
+        heads = tuple(agent for agent in able if agent in pool.ranked) or able
+        free = next((agent for agent in heads if full(chart, chart.by_id[agent], load) is None), None)
+        outcome = f"{free} gets it" if free else "at capacity; it waits for the first that is free"
+        steps.append(Step(stage=pool.stage, looked_for=pool.name, found=heads, outcome=outcome))
+        return Route(
+            state="routed" if free else "waits",
+            agent=free,
+            stage=pool.stage,
+            reason=f"{pool.name}: {outcome}",
+            candidates=heads,
+            steps=tuple(steps),
+            others=_others(chart, work, pool, load, free),
+        )
+    others = {agent.id: refusal(chart, work, agent.id) or "" for agent in chart.agents}
+    return Route(state="no_route", reason=stranded(chart, work) or "", steps=tuple(steps), others=others)
+
+
+def stranded(chart: OrgChart, work: Work) -> str | None:
+    """Why nobody could take the task, however free they were; None when somebody could."""
+    said: list[str] = []
+    for pool in pools(chart, work):
+        why = {agent: unfit(chart, work, pool, agent) for agent in pool.agents}
+        if None in why.values():
+            return None
+        each = "; ".join(f"{agent}: {reason}" for agent, reason in list(why.items())[:_SHOWN])
+        more = f"; and {len(why) - _SHOWN} more" if len(why) > _SHOWN else ""
+        said.append(f"{pool.name}: {pool.nobody or each + more}")
+    return "; ".join(said)
+
+
+def refusal(chart: OrgChart, work: Work, agent: str) -> str | None:
+    """Why this agent may not take the task, whoever would get it; None when it may. Says nothing of capacity."""
+    why: str | None = "nobody can take it"
+    for pool in pools(chart, work):
+        fit = [one for one in pool.agents if unfit(chart, work, pool, one) is None]
+        if agent in fit:
+            return None
+        why = unfit(chart, work, pool, agent) if agent in pool.agents else pool.nobody or f"it is for {pool.name}"
+        if fit:
+            break
+    return why
+
+
+def pools(chart: OrgChart, work: Work) -> Iterator[Pool]:
+    """The stages in their order. What the task says itself is the only one; rules give way to the next."""
+    told = next((key for key in _TOLD if getattr(work, key) is not None), None)
+    if told is not None:
+        yield _told(chart, Target(**{told: getattr(work, told)}))
+        return
+    matching = [rule for rule in chart.routing if rule.tags and set(rule.tags) <= set(work.tags)]
+    for rule in sorted(matching, key=lambda rule: -rule.weight):  # a stable order: the first of equals stays first
+        pool = _told(chart, rule.to)
+        name = f"the rule for {_listed(rule.tags)} (weight {rule.weight:g}), {pool.name}"
+        yield msgspec.structs.replace(pool, stage="rule", name=name)
+    yield _able(chart, work, served=bool(matching))
+
+
+_TOLD: tuple[Stage, ...] = ("agent", "role", "team")
+_SHOWN = 5
+
+
+def _told(chart: OrgChart, to: Target) -> Pool:
+    if to.agent is not None:
+        there = (to.agent,) if to.agent in chart.by_id else ()
+        return Pool("agent", f"agent '{to.agent}'", there, there, "" if there else "there is no such agent")
+    if to.role is not None:
+        holders = chart.holders.get(to.role, ())
+        return Pool("role", f"role '{to.role}'", holders, nobody="" if holders else "no agent has this role")
+    return _team(chart, to.team or "")
+
+
+def _team(chart: OrgChart, name: str) -> Pool:
+    """A team's tasks go to its orchestrator, then its lead; any member may take one."""
+    team = chart.teams_by_id.get(name)
+    if team is None:
+        return Pool("team", f"team '{name}'", (), nobody="there is no such team")
+    heads = tuple(head for head in dict.fromkeys((team.orchestrator, team.lead)) if head is not None)
+    ranked = tuple(head for head in heads if head in chart.by_id)
+    agents = tuple(dict.fromkeys((*ranked, *chart.members[name])))
+    return Pool("team", f"team '{name}'", agents, ranked, "" if agents else "nobody is in this team")
+
+
+def _able(chart: OrgChart, work: Work, *, served: bool) -> Pool:
+    """Everybody; what is required of them is looked at one by one."""
+    wanted = _wanted(chart, work)
+    name = f"whoever can do {_listed(wanted)}" if wanted else "anybody"
+    known = any(tag in chart.capabilities for tag in work.tags)
+    if work.tags and (chart.routing or chart.capabilities) and not served and not known:
+        nobody = f"no rule and no capability is about {_listed(work.tags)}"
+        return Pool("capability", name, (), nobody=nobody)
+    return Pool("capability", name, tuple(agent.id for agent in chart.agents))
+
+
+def _wanted(chart: OrgChart, work: Work) -> dict[str, float]:
+    """What the task's profile requires, and the tags that are somebody's capability."""
+    return {tag: 0.0 for tag in work.tags if tag in chart.capabilities} | dict(work.capabilities)
+
+
+def unfit(chart: OrgChart, work: Work, pool: Pool, name: str) -> str | None:
+    """Why an agent of the pool cannot take the task; None when it can. Who is named needs no capability."""
+    agent = chart.by_id[name]
+    if not agent.active:
+        return "it is not active"
+    if pool.stage != "agent":
+        wanted = _wanted(chart, work) if pool.stage == "capability" else dict(work.capabilities)
+        missing = lacking(chart.skills[name], wanted)
+        if missing:
+            return f"it lacks {_listed(missing)}"
+    return too_little(agent, level=work.level, risk=work.risk)
+
+
+def lacking(skills: Mapping[str, float], wanted: Mapping[str, float]) -> tuple[str, ...]:
+    """The capabilities that are not among these skills, or not well enough, in the order they are asked for."""
+    return tuple(
+        f"{name} (at least {least:g}, has {skills[name]:g})" if name in skills else name
+        for name, least in wanted.items()
+        if skills.get(name, -1.0) < least
+    )
+
+
+def _order(pool: Pool, load: Mapping[str, int]) -> tuple[str, ...]:
+    """The ranked ones first; the others by load, and as they stand in the chart."""
+    rest = [agent for agent in pool.agents if agent not in pool.ranked]
+    return (*pool.ranked, *sorted(rest, key=lambda agent: load.get(agent, 0)))
+
+
+def _others(chart: OrgChart, work: Work, pool: Pool, load: Mapping[str, int], chosen: str | None) -> dict[str, str]:
+    """Why each other agent does not get it."""
+    why: dict[str, str] = {}
+    for agent in chart.agents:
+        if agent.id == chosen:
+            continue
+        if agent.id not in pool.agents:
+            why[agent.id] = f"it is for {pool.name}"
+        else:
+            busy = unfit(chart, work, pool, agent.id) or full(chart, agent, load)
+            why[agent.id] = busy or _behind(pool, agent.id, chosen, load)
+    return why
+
+
+def _behind(pool: Pool, agent: str, chosen: str | None, load: Mapping[str, int]) -> str:
+    if chosen in pool.ranked:
+        return f"{chosen} comes first in {pool.name}"
+    held, less = load.get(agent, 0), load.get(chosen or "", 0)
+    return (
+        f"it holds {held} tasks, {chosen} holds {less}" if held != less else f"{chosen} stands before it in the chart"
+    )
+
+
+def _listed(names: Mapping[str, float] | tuple[str, ...]) -> str:
+    return ", ".join(names)

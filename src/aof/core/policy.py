@@ -1,0 +1,48 @@
+"""The settings that decisions depend on. Plain, because a list that is asked for loads it too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aof.core.scheduling.policy import Scheduling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.org.chart import OrgChart
+
+_NONE: Mapping[str, int] = MappingProxyType({})
+_USUAL = Scheduling()
+
+
+class Policy:
+    """What is in force."""
+
+    def __init__(
+        self,
+        *,
+        lease_ttl_ms: int = 300_000,
+        max_attempts: int = 3,
+        retry_base_ms: int = 60_000,
+        retry_factor: int = 3,
+        retry_cap_ms: int = 900_000,
+        resource_slots: Mapping[str, int] = _NONE,
+        scheduling: Scheduling = _USUAL,
+        maintainers: tuple[str, ...] = (),
+        org: OrgChart | None = None,
+    ) -> None:
+        self.lease_ttl_ms = lease_ttl_ms
+        self.max_attempts = max_attempts
+        self.retry_base_ms = retry_base_ms
+        self.retry_factor = retry_factor
+        self.retry_cap_ms = retry_cap_ms
+        self.resource_slots = resource_slots
+        self.scheduling = scheduling
+        self.maintainers = maintainers
+        self.org = org
+
+    def but(self, **changes: Any) -> Policy:
+        """The same policy with something changed."""
+        return Policy(**(vars(self) | changes))

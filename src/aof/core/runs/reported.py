@@ -1,0 +1,25 @@
+"""What becomes of a task whose run has reported and then ended or vanished: session end and recovery alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aof.core.events import Draft
+from aof.core.records import Records
+from aof.core.runs.completion import apply_result
+from aof.core.runs.run import Result
+from aof.core.tasks.task import Task
+
+
+def apply_reported(
+    records: Records, task: Task, result: Result, now: int, reason: str | None, **more: Any
+) -> tuple[Draft, ...]:
+    """The outcome's transitions; files that the result refers to and that are not there are only warned of."""
+    refs = [ref for ref in (result.summary_ref, result.handoff_ref) if ref and (task.id, ref) in records.missing]
+    return (*(_warning(task, result, ref) for ref in refs), *apply_result(task, result, now, reason, **more))
+
+
+def _warning(task: Task, result: Result, ref: str) -> Draft:
+    detail = f"the result of {result.run_id} refers to {ref}, which is not there"
+    payload = {"code": "missing_file", "path": ref, "detail": detail}
+    return Draft(type="task.warning", task_id=task.id, run_id=result.run_id, payload=payload)

@@ -1,0 +1,48 @@
+"""An org chart as the scheduler sees it. Must not know any rule about routing, only whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aof.core.org.chart import OrgChart
+from aof.core.org.routing import route
+from aof.core.org.work import work_of
+from aof.core.scheduling.crew import Crew, Nobody, Seat
+from aof.core.tasks.task import Routing, Task
+
+
+def crew_of(chart: OrgChart) -> Crew:
+    """Everybody in the chart, with their limits."""
+    if not chart.declared:
+        return Crew()
+    seats = {
+        agent.id: Seat(
+            agent=agent.id,
+            kind=agent.runner.kind,
+            team=agent.team,
+            concurrency=agent.concurrency,
+            limit_ms=agent.max_execution_ms,
+            active=agent.active,
+        )
+        for agent in chart.agents
+    }
+    limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
+
+    known: dict[Routing, tuple[str, ...] | Nobody] = {}
+    busy = -1
+
+    def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """Tasks that ask for the same go to the same, until one more is given out."""
+        nonlocal busy
+        if (total := sum(load.values())) != busy:
+            busy = total
+            known.clear()
+        answer = known.get(task.routing) if not task.profile else None
+        if answer is None:
+            found = route(chart, work_of(task.routing, task.profile), load)
+            answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
+            if not task.profile:
+                known[task.routing] = answer
+        return answer
+
+    return Crew(seats=seats, team_limits=limits, route=routed)

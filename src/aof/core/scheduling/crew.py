@@ -1,0 +1,50 @@
+"""Who can be given work, as the scheduler sees them. Must not know how an org chart is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from aof.core.tasks.task import Task
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent: how it is run, how many runs it may have at once, and how long one may take."""
+
+    agent: str
+    kind: str = "pull"
+    team: str | None = None
+    concurrency: int | None = None
+    limit_ms: int | None = None
+    active: bool = True
+
+
+class Nobody(msgspec.Struct, frozen=True):
+    """Why no agent can be named for a task."""
+
+    reason: str
+
+
+Route = Callable[[Task, Mapping[str, int]], "tuple[str, ...] | Nobody"]
+
+
+def by_name(task: Task, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+    """Without a chart only the agent that the task itself names is known."""
+    return (task.routing.agent,) if task.routing.agent is not None else Nobody("any agent may claim it")
+
+
+class Crew(msgspec.Struct, frozen=True, kw_only=True):
+    """Everybody, the limits of the teams, and who is right for a task, best first, given what each is running."""
+
+    seats: Mapping[str, Seat] = {}
+    team_limits: Mapping[str, int] = {}
+    route: Route = by_name
+
+    def limit_of(self, agent: str) -> int | None:
+        """How long a run of this agent may take."""
+        seat = self.seats.get(agent)
+        return seat.limit_ms if seat is not None else None
+
+
+ALONE = Crew()

@@ -1,0 +1,247 @@
+"""`plan(snapshot, crew, policy, now)`: what should be done now, and why; the same input always gives the same plan.
+
+One row a rule, by the status that it looks at; the first row that wants something decides for that task. A row that
+waits for a moment says so, and the plan tells when to look again. Must not know how an action is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from aof.core.ids import split_task_id
+from aof.core.policy import Policy
+from aof.core.runs.lease import lease_end
+from aof.core.runs.pulse import present, running_for
+from aof.core.runs.run import Heartbeat
+from aof.core.scheduling.capacity import Capacity
+from aof.core.scheduling.crew import Crew, Nobody, Seat
+from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.core.tasks.graph import retry_at
+from aof.core.tasks.lifecycle import priority_rank
+from aof.core.tasks.task import Task
+from aof.core.times import iso, millis
+
+STARTED: Final = frozenset({"process"})  # the kinds of runner that a service starts by itself
+
+
+class View:
+    """A snapshot while it is being planned for: what has been given out, and when to look again."""
+
+    def __init__(self, snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> None:
+        self.snapshot = snapshot
+        self.crew = crew
+        self.policy = policy
+        self.now = now
+        most = policy.scheduling.max_concurrent
+        self.capacity = Capacity(snapshot.running, crew, most, policy.resource_slots)
+        self.next_at: int | None = None
+
+    def again(self, at: int) -> None:
+        """The answer may be another one from that moment on."""
+        if at > self.now and (self.next_at is None or at < self.next_at):
+            self.next_at = at
+
+    def heartbeat(self, task: Task) -> Heartbeat | None:
+        """The task's last sign of life, as of now."""
+        return present(self.snapshot.heartbeats.get(task.id), self.now, self.snapshot.boot)
+
+
+Verdict = Action | str | None  # an action, the reason for none, or nothing to say
+Rule = Callable[[View, Task], Verdict]
+
+
+def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
+    """All that should be done at this moment; recoveries first, then what waits, the most urgent first."""
+    view = View(snapshot, crew, policy, now)
+    actions: list[Action] = []
+    left: list[LeftAlone] = []
+    for tasks, rules in (
+        (snapshot.running, RUNNING),
+        (snapshot.backlog, BACKLOG),
+        (snapshot.blocked, BLOCKED),
+        (snapshot.review, REVIEW),
+        (snapshot.ready, READY),
+    ):
+        for task in sorted(tasks, key=_schedule):
+            verdict = _judged(view, task, rules)
+            if isinstance(verdict, Action):
+                actions.append(verdict)
+            else:
+                left.append(LeftAlone(task_id=task.id, reason=verdict))
+    return Plan(actions=tuple(actions), left=tuple(left), next_at=view.next_at)
+
+
+def _schedule(task: Task) -> tuple[int, str, tuple[str, int]]:
+    return priority_rank(task.priority), task.created_at, split_task_id(task.id)
+
+
+def _judged(view: View, task: Task, rules: Iterable[Rule]) -> Action | str:
+    """The first action; else the first reason."""
+    reason = ""
+    for rule in rules:
+        verdict = rule(view, task)
+        if isinstance(verdict, Action):
+            return verdict
+        reason = reason or verdict or ""
+    return reason
+
+
+def _cancelling(view: View, task: Task) -> Verdict:
+    """A cancellation is carried on by who hosts the run, or by anybody once nobody does."""
+    lease = task.lease
+    if task.cancel is None:
+        return None
+    why = f"cancelled by {task.cancel.by}"
+    hosted = lease is not None and not task.cancel.stopped and lease.worker != "pull"
+    if lease is None or not hosted:
+        return "waits until everything below it is cancelled"
+    if lease.run_id in view.snapshot.hosted or lease.run_id in view.snapshot.orphaned:
+        return Action(action="cascade", task_id=task.id, reason=f"{why}: its worker has to stop", run_id=lease.run_id)
+    return None if _over(view, task) else f"{why}; whoever hosts {lease.run_id} stops it"
+
+
+def _orphaned(view: View, task: Task) -> Verdict:
+    lease = task.lease
+    if lease is None or lease.run_id not in view.snapshot.orphaned:
+        return None
+    return Action(action="requeue", task_id=task.id, reason="the host of its run has died", run_id=lease.run_id)
+
+
+def _over(view: View, task: Task) -> bool:
+    lease = task.lease
+    return lease is not None and lease_end(lease, view.heartbeat(task)) <= view.now
+
+
+def _stale(view: View, task: Task) -> Verdict:
+    """The lease has ended without a sign of life."""
+    lease = task.lease
+    if lease is None:
+        return "nobody holds it: it was begun by hand"
+    heartbeat = view.heartbeat(task)
+    end = lease_end(lease, heartbeat)
+    if end <= view.now:
+        own = heartbeat is not None and heartbeat.run_id == lease.run_id
+        since = heartbeat.last_heartbeat if heartbeat is not None and own else lease.acquired_at
+        reason = f"no sign of life from {lease.agent} since {since}"
+        return Action(action="stale_heartbeat", task_id=task.id, reason=reason, run_id=lease.run_id)
+    view.again(end)
+    return None
+
+
+def _too_long(view: View, task: Task) -> Verdict:
+    """The run has taken longer than its agent may."""
+    lease = task.lease
+    limit = view.crew.limit_of(lease.agent) if lease is not None else None
+    if lease is None or limit is None:
+        return None
+    left = limit - running_for(lease, view.snapshot.heartbeats.get(task.id), view.now, view.snapshot.boot)
+    if left > 0:
+        view.again(view.now + left)
+        return None
+    reason = f"{lease.agent} may run {_seconds(limit)} at most"
+    return Action(action="timeout", task_id=task.id, reason=reason, agent=lease.agent, run_id=lease.run_id)
+
+
+def _at_work(view: View, task: Task) -> Verdict:
+    lease = task.lease
+    assert lease is not None
+    return f"{lease.agent} works on it, until {iso(lease_end(lease, view.heartbeat(task)))} without a sign of life"
+
+
+def _patience(view: View, task: Task) -> Verdict:
+    """It has been where it is for longer than anybody wanted; this is said once."""
+    allowed = view.policy.scheduling.patience_ms.get(task.status)
+    if allowed is None:
+        return None
+    due = millis(task.last_transition_at) + allowed
+    if due > view.now:
+        view.again(due)
+        return None
+    if task.metadata.get("slaAlert") == {"status": task.status, "since": task.last_transition_at}:
+        return None
+    reason = f"{task.status} since {task.last_transition_at}, more than {_seconds(allowed)}"
+    return Action(action="sla_alert", task_id=task.id, reason=reason)
+
+
+def _waiting(view: View, task: Task) -> Verdict:
+    """What keeps a task in backlog or ready, whoever might do it."""
+    if task.cancel is not None:
+        return f"cancelled by {task.cancel.by}; something below it has not settled yet"
+    if task.metadata.get("draft"):
+        return "it is a draft"
+    if task.id in view.snapshot.free:
+        return None
+    if task.depends_on:
+        return f"waits for {', '.join(task.depends_on[:5])}" + (" …" if len(task.depends_on) > 5 else "")  # noqa: PLR2004
+    return "waits for its children"
+
+
+def _promote(view: View, task: Task) -> Verdict:
+    if (reason := _waiting(view, task)) is not None:
+        return reason
+    if not view.policy.scheduling.promote:
+        return "waits to be promoted by hand"
+    reason = "its dependencies are done" if task.depends_on else "it waits for nothing"
+    return Action(action="promote", task_id=task.id, reason=reason)
+
+
+def _spent(_view: View, task: Task) -> Verdict:
+    """It has failed as often as it may; then somebody lowered that number."""
+    if task.retry.failures < task.retry.max_attempts or task.cancel is not None:
+        return None
+    reason = f"failed {task.retry.failures} times, {task.retry.max_attempts} are allowed"
+    return Action(action="deadletter", task_id=task.id, reason=reason)
+
+
+def _assign(view: View, task: Task) -> Verdict:
+    """Give a task that waits for nothing to the first agent that is right for it and has room."""
+    if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
+        return reason
+    named = view.crew.route(task, view.capacity.agents)
+    if isinstance(named, Nobody):
+        return named.reason
+    reasons: list[str] = []
+    for agent in named:
+        why_not = _unfit(view, view.crew.seats.get(agent), agent)
+        if why_not is None:
+            view.capacity.take(task, agent)
+            return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
+        reasons.append(why_not)
+    return reasons[0] if reasons else "nobody can take it"
+
+
+def _too_early(view: View, task: Task) -> str | None:
+    at = retry_at(task)
+    if at is None or at <= view.now:
+        return None
+    view.again(at)
+    return f"is retried at {task.retry.not_before}, after failure {task.retry.failures}"
+
+
+def _unfit(view: View, seat: Seat | None, agent: str) -> str | None:
+    """Why this agent is not given the task now."""
+    if seat is None or seat.kind not in STARTED:
+        return f"waits for {agent} to claim it"
+    if not seat.active:
+        return f"{agent} is not active"
+    return view.capacity.full() or view.capacity.full_for(seat)
+
+
+def _held(_view: View, task: Task) -> Verdict:
+    return task.blocked.reason if task.blocked is not None else "blocked"
+
+
+def _reviewed(_view: View, _task: Task) -> Verdict:
+    return "waits for approval"
+
+
+def _seconds(millis: int) -> str:
+    return f"{millis / 1000:g} s"
+
+
+RUNNING: tuple[Rule, ...] = (_cancelling, _orphaned, _stale, _too_long, _patience, _at_work)
+BACKLOG: tuple[Rule, ...] = (_promote, _patience)
+READY: tuple[Rule, ...] = (_spent, _assign, _patience)
+BLOCKED: tuple[Rule, ...] = (_patience, _held)
+REVIEW: tuple[Rule, ...] = (_patience, _reviewed)

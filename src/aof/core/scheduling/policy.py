@@ -1,0 +1,19 @@
+"""The settings that a plan depends on. Must not know where they are written. Plain, like the policy that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+class Scheduling:
+    """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status."""
+
+    def __init__(
+        self, *, max_concurrent: int | None = None, promote: bool = True, patience_ms: Mapping[str, int] = _NONE
+    ) -> None:
+        self.max_concurrent = max_concurrent
+        self.promote = promote
+        self.patience_ms = patience_ms

@@ -1,0 +1,53 @@
+"""What a plan looks at: the unfinished tasks at one moment. Must not know how it was read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.core.runs.pulse import Boot
+from aof.core.runs.run import Heartbeat
+from aof.core.tasks.task import Task
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Unfinished tasks by what can be done with them, each group in the order of the schedule.
+
+    `free` are those in `ready` and `backlog` that wait for no other task. `hosted` are the runs that this process
+    keeps alive, `orphaned` those whose host has died. Finished tasks are not part of it, however many there are.
+    """
+
+    running: tuple[Task, ...] = ()
+    backlog: tuple[Task, ...] = ()
+    ready: tuple[Task, ...] = ()
+    blocked: tuple[Task, ...] = ()
+    review: tuple[Task, ...] = ()
+    free: frozenset[str] = frozenset()
+    heartbeats: dict[str, Heartbeat | None] = {}
+    boot: Boot | None = None
+    hosted: frozenset[str] = frozenset()
+    orphaned: frozenset[str] = frozenset()
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about."""
+
+    action: str
+    task_id: str
+    reason: str
+    agent: str | None = None
+    run_id: str | None = None
+
+
+class LeftAlone(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A task with which nothing is done, and why not."""
+
+    task_id: str
+    reason: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do now, what not, and the moment from which the answer may be another one though nothing happened."""
+
+    actions: tuple[Action, ...] = ()
+    left: tuple[LeftAlone, ...] = ()
+    next_at: int | None = None

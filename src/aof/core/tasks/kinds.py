@@ -1,0 +1,11 @@
+"""The words that a record may hold in its enumerated fields, as types. What they mean stands in `lifecycle`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Status = Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"]
+Priority = Literal["low", "normal", "high", "critical"]
+BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
+Visibility = Literal["foreground", "background", "internal", "hidden"]
+Cause = Literal["failed", "timed_out", "lost"]

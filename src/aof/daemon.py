@@ -1,0 +1,275 @@
+"""`aof up`: the service that looks after one data directory until it is told to stop.
+
+One thread, one selector. It sleeps until something happens: the log grows, a person changes a file, a worker speaks or
+ends, a signal comes, or a moment arrives that the plan has named. Then it ticks. Two of them on one data directory are
+safe, for every step is an ordinary command. Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import TextIO
+
+import msgspec
+
+from aof.adapters.inotify import CHANGES, GROWS, Inotify
+from aof.adapters.runners.process import ProcessRunner
+from aof.app.fabric import Fabric
+from aof.app.hosting import WORKER, Hosting
+from aof.app.tick import Tick
+from aof.core.errors import AofError
+from aof.core.ids import is_task_id
+from aof.core.scheduling.plan import STARTED
+from aof.core.tasks.graph import retry_at
+from aof.core.tasks.task import Task
+from aof.core.times import iso, millis
+from aof.stores.filesystem.store import FilesystemStore
+
+_LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
+_WITHOUT_INOTIFY = 0.25
+_SETTLE = 0.05  # seconds that an editor gets to finish
+_SHARE = 200  # a scan or a tick may take one part in so many of the time
+_TROUBLE = 1.0
+_CHECKPOINT_AFTER = 1_000  # events
+
+
+class Service:
+    """One running service."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        *,
+        once: bool = False,
+        log_json: bool = False,
+        out: TextIO | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        store = fabric.store
+        assert isinstance(store, FilesystemStore)
+        self._fabric = fabric
+        self._store = store
+        self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
+        self._once = once
+        self._json = log_json
+        self._out = out or sys.stdout
+        self._selector = selectors.DefaultSelector()
+        self._hosting = Hosting(fabric, self._tell)
+        self._hosting.runner = ProcessRunner(
+            store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
+        )
+        self._tick = Tick(fabric, self._hosting)
+        self._signals = 0
+        self._idle = False
+        self._due = 0.0
+        self._pace = 0.0
+        self._scan_at = 0.0
+        self._touched: set[str] = set()
+        self._touched_at = 0.0
+        self._watch: Inotify | None = None
+        self._seen: object = None
+        self._synced = self._store.head()
+
+    def run(self) -> int:
+        """Serve until a signal comes, or with `once` until nothing is left to do."""
+        awake, asleep = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(awake, selectors.EVENT_READ, lambda: _drain(awake))
+        before = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+        waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
+        try:
+            self._observe()
+            self._scan()
+            self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
+            self._serve()
+            self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
+            return 0 if self._signals < _HARD else 1
+        finally:
+            self._hosting.stop_all("shutdown", hard=True)
+            signal.set_wakeup_fd(waking)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(awake)
+            os.close(asleep)
+            self._selector.close()
+            if self._watch is not None:
+                self._watch.close()
+
+    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _observe(self) -> None:
+        """Have the kernel tell of changes; where it cannot, the log's size is looked at."""
+        paths = self._store.paths
+        with suppress(OSError):
+            watch = Inotify()
+            self._watch = watch
+            watch.watch(f"{paths.root}/events", GROWS)
+            for _, folder in paths.folders:
+                if "/archive" not in folder:
+                    watch.watch(folder, CHANGES)
+            with suppress(OSError):
+                watch.watch(f"{paths.root}/org", CHANGES)
+            self._selector.register(watch.fd, selectors.EVENT_READ, self._changed)
+
+    def _serve(self) -> None:
+        while True:
+            if self._signals:
+                return self._shut_down()
+            try:
+                self._work()
+            except AofError as error:
+                if error.kind == "internal":
+                    raise
+                self._tell("trouble", "", error.message)
+                self._due = self._clock.monotonic() + _TROUBLE
+            else:
+                if self._once and self._finished():
+                    return None
+            self._sleep()
+
+    def _work(self) -> None:
+        """Everything that is due now."""
+        now = self._clock.monotonic()
+        if now >= self._scan_at:
+            self._scan()
+        if self._touched and now >= self._touched_at:
+            self._take_in()
+        if now < self._due:
+            return
+        began = self._clock.monotonic()
+        ticked = self._tick.ticked(explain=False)
+        for action in ticked.actions:
+            self._tell(action.action, action.task_id, _because(action.agent, action.reason))
+        took = self._clock.monotonic() - began
+        self._pace = self._clock.monotonic() + took
+        later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
+        self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
+        self._idle = not ticked.actions
+
+    def _sleep(self) -> None:
+        """Until something happens or is due."""
+        now = self._clock.monotonic()
+        waits = [self._due - now, self._scan_at - now]
+        if self._touched:
+            waits.append(self._touched_at - now)
+        waits += [left for left in (self._hosting.poll(), self._hosting.runner.poll()) if left is not None]
+        if self._watch is None:
+            waits.append(_WITHOUT_INOTIFY)
+        for key, _ in self._selector.select(max(min(waits), 0.0)):
+            act: Callable[[], object] = key.data
+            act()
+        if self._watch is None and (end := self._store.reader.end()) != self._seen:
+            self._seen = end
+            self._due = min(self._due, max(self._pace, now))
+
+    def _changed(self) -> None:
+        """Something in the data directory has changed: the log, the chart, or a task's file."""
+        assert self._watch is not None
+        for folder, name in self._watch.read():
+            task_id = name.removesuffix(".md")
+            if not folder:
+                self._scan_at = 0.0
+            elif folder.endswith("/org"):
+                self._look_at_chart()
+            elif "/tasks/" not in f"{folder}/":
+                self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+            elif is_task_id(task_id) or (name.endswith(".md") and not name.startswith(".")):
+                self._touched.add(task_id)
+                self._touched_at = self._clock.monotonic() + _SETTLE
+
+    def _look_at_chart(self) -> None:
+        """Say what a new version of the chart is worth; the last good one stays in force."""
+        report = self._fabric.org_report()
+        if report.state in ("absent", "current"):
+            self._tell("chart", "", f"{len(report.chart.agents)} agents are in the org chart now")
+        else:
+            what = "; ".join(finding.detail for finding in report.findings[:3])
+            self._tell("trouble", "", f"the org chart cannot be used ({report.state}): {what}")
+        self._due = self._clock.monotonic()
+
+    def _take_in(self) -> None:
+        """Look at the tasks whose files were written; mostly AOF itself did."""
+        touched, self._touched = self._touched, set()
+        for task_id in sorted(touched):
+            if not is_task_id(task_id):
+                self._scan_at = 0.0
+                continue
+            with suppress(AofError):
+                self._fabric.get(task_id)
+
+    def _scan(self) -> None:
+        """Take in everything that people did to the files, and find orphans; seldom, for it reads every file."""
+        began = self._clock.monotonic()
+        synced = self._fabric.sync()
+        for task_id in (*synced.new, *synced.taken_in):
+            self._tell("taken_in", task_id, "a person changed its file")
+        for refused in synced.refused:
+            self._tell("refused", refused.path, refused.reason)
+        self._hosting.look_for_orphans()
+        self._checkpoint()
+        now = self._clock.monotonic()
+        self._scan_at = now + max(_LOOK_ANYWAY * 5, (now - began) * _SHARE)
+        self._due = now
+
+    def _checkpoint(self) -> None:
+        """Bound what a power cut would cost, where something was written since the last time."""
+        head = self._store.head()
+        if head - self._synced >= _CHECKPOINT_AFTER:
+            self._store.checkpoint()
+            self._synced = head
+
+    def _finished(self) -> bool:
+        """Nothing runs here, nothing was to be done, and no retry of ours waits for its time."""
+        if not self._idle or self._hosting.hosted or self._touched or self._clock.monotonic() >= self._due:
+            return False
+        last = self._tick.last
+        if any(task.lease is not None and task.lease.worker == WORKER for task in last.running):
+            return False
+        return not any(task.id in last.free and self._is_retried(task) for task in last.ready)
+
+    def _is_retried(self, task: Task) -> bool:
+        """Whether one of our agents will try it again by itself."""
+        at = retry_at(task)
+        seat = self._tick.crew().seats.get(task.routing.agent or "")
+        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
+        return at is not None and at > self._fabric.now() and ours
+
+    def _shut_down(self) -> None:
+        """Ask every worker to end and wait for them; a second signal does not wait."""
+        self._tell("stopping", "", f"{len(self._hosting.hosted)} workers are asked to end")
+        self._hosting.stop_all("shutdown")
+        while self._hosting.hosted:
+            if self._signals >= _HARD:
+                self._hosting.stop_all("shutdown", hard=True)
+            left = self._hosting.runner.poll()
+            for key, _ in self._selector.select(1.0 if left is None else max(min(left, 1.0), 0.0)):
+                key.data()
+
+    def _tell(self, action: str, task_id: str, reason: str) -> None:
+        """One line a decision."""
+        moment = iso(self._fabric.now())
+        if self._json:
+            line = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
+            self._out.write(msgspec.json.encode(line).decode() + "\n")
+        else:
+            self._out.write(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}\n")
+        self._out.flush()
+
+
+_HARD = 2
+
+
+def _because(agent: str | None, reason: str) -> str:
+    return f"{agent}: {reason}" if agent is not None and agent not in reason else reason
+
+
+def _drain(fd: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(fd, 512):
+            pass

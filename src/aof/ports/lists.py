@@ -1,0 +1,147 @@
+"""What lists are asked for and made of: a query, and rows as every surface shows them.
+
+Plain classes, because every list on the command line pays for what is loaded here. A row and a page of rows are
+objects in JSON for any encoder. Above: app and its surfaces. Below: the stores. Must not know how a store finds them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.tasks.task import Task
+
+
+class Query:
+    """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
+
+    Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
+    """
+
+    def __init__(
+        self,
+        *,
+        status: tuple[str, ...] = (),
+        agent: str | None = None,
+        unrouted_too: bool = False,
+        tag: str | None = None,
+        search: str | None = None,
+        parent_id: str | None = None,
+        runnable_at: str | None = None,
+        waiting_in: str = "ready",
+        busy_resources: tuple[str, ...] = (),
+        archived: bool = False,
+        hidden: bool = True,
+        order: str = "id",
+        limit: int | None = None,
+        offset: int = 0,
+        counted: bool = True,
+    ) -> None:
+        self.status = status
+        self.agent = agent
+        self.unrouted_too = unrouted_too
+        self.tag = tag
+        self.search = search
+        self.parent_id = parent_id
+        self.runnable_at = runnable_at
+        self.waiting_in = waiting_in
+        self.busy_resources = busy_resources
+        self.archived = archived
+        self.hidden = hidden
+        self.order = order
+        self.limit = limit
+        self.offset = offset
+        self.counted = counted
+
+    def but(self, **changes: Any) -> Query:
+        """The same query with something changed."""
+        return Query(**(vars(self) | changes))
+
+
+class Row(dict[str, str]):
+    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002 - what it is called everywhere
+        title: str,
+        status: str,
+        priority: str,
+        agent: str | None = None,
+        reason: str | None = None,
+        state: str | None = None,
+    ) -> None:
+        super().__init__(id=id, title=title, status=status, priority=priority)
+        if agent is not None:
+            self["agent"] = agent
+        if reason is not None:
+            self["reason"] = reason
+        if state is not None:
+            self["state"] = state
+
+    @staticmethod
+    def of(task: Task, reason: str | None, state: str | None = None) -> Row:
+        """A task as a line."""
+        return Row(
+            id=task.id,
+            title=task.title,
+            status=task.status,
+            priority=task.priority,
+            agent=task.lease.agent if task.lease else task.routing.agent,
+            reason=reason,
+            state=state,
+        )
+
+    @property
+    def id(self) -> str:
+        """The task's ID."""
+        return self["id"]
+
+    @property
+    def title(self) -> str:
+        """The task's title."""
+        return self["title"]
+
+    @property
+    def status(self) -> str:
+        """The task's status."""
+        return self["status"]
+
+    @property
+    def priority(self) -> str:
+        """The task's priority."""
+        return self["priority"]
+
+    @property
+    def agent(self) -> str | None:
+        """Who holds the task, else who is meant to do it."""
+        return self.get("agent")
+
+    @property
+    def reason(self) -> str | None:
+        """Why it cannot go on."""
+        return self.get("reason")
+
+    @property
+    def state(self) -> str | None:
+        """`stale` when the task's file was changed and not taken in, `unknown` when it cannot be read."""
+        return self.get("state")
+
+
+class Rows:
+    """A page of rows, and how many tasks match in each status."""
+
+    __slots__ = ("by_status", "rows")
+
+    def __init__(self, by_status: dict[str, int], rows: tuple[Row, ...]) -> None:
+        self.by_status = by_status
+        self.rows = rows
+
+    @property
+    def total(self) -> int:
+        """How many match in all."""
+        return sum(self.by_status.values())

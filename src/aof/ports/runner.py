@@ -1,0 +1,71 @@
+"""A runner as the application needs it: it executes runs. Above: hosting. Below: processes.
+
+A runner starts a worker, passes on what it says and tells how it ended. It never decides what that means for a task.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a worker needs: whose run it is, the command as an argument list, and the brief."""
+
+    task_id: str
+    run_id: str
+    epoch: int
+    attempt: int
+    agent: str
+    command: tuple[str, ...]
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    brief: str = ""
+    grace: float = 5.0
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker ended: its exit code or the signal, why it was stopped if it was, and where its output lies."""
+
+    work: Work
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: str | None = None
+    output: dict[str, Any] = {}
+
+
+class Listener(Protocol):
+    """Who is told what workers do."""
+
+    def said(self, work: Work, text: str) -> None:
+        """A worker has sent a protocol message."""
+        ...
+
+    def ended(self, ended: Ended) -> None:
+        """A worker has ended, and nothing of it is left."""
+        ...
+
+
+class Runner(Protocol):
+    """Executes runs."""
+
+    def start(self, work: Work) -> None:
+        """Begin; raises RunnerFailed when there is nothing to run."""
+        ...
+
+    def stop(self, run_id: str, why: str, *, hard: bool = False) -> None:
+        """Ask the worker to end, and make it when it does not; `hard` at once. The first reason counts."""
+        ...
+
+    def poll(self) -> float | None:
+        """Do what is due, and tell in how many seconds something will be; None: nothing."""
+        ...
+
+    def orphaned(self, task_id: str, attempt: int) -> bool:
+        """Whether the worker of a run was started on this machine by a host that has died."""
+        ...
+
+    def sweep(self, run_id: str) -> None:
+        """End every process that is left of a run that nobody hosts."""
+        ...

@@ -1,0 +1,17 @@
+"""A task's record as the index keeps it: JSON in and out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof.core.tasks.task import Task
+from aof.ports.store import Active
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Task).decode
+decode_active = msgspec.json.Decoder(Active).decode
+
+
+def encode_task(task: Task) -> bytes:
+    """A task without what only its file holds."""
+    return encode(msgspec.structs.replace(task, body="", layout=None))

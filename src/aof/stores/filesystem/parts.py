@@ -1,0 +1,83 @@
+"""The parts of a filesystem store, each made when it is first needed: who only asks loads nothing that writes.
+
+Must not know what is done with them.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from functools import cached_property
+
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.heads import Heads
+from aof.stores.filesystem.intents import Intents
+from aof.stores.filesystem.locks import Locks
+from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.reader import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.ports.clock import Clock
+    from aof.stores.filesystem.counter import Counter
+    from aof.stores.filesystem.files import TaskFiles
+    from aof.stores.filesystem.histories import Histories
+    from aof.stores.filesystem.log import Log
+
+
+class Parts:
+    """What one process has of one data directory."""
+
+    def __init__(self, root: str, clock: Clock, *, durable: bool, lock_timeout: float, disk: Disk, boot: str) -> None:
+        self.paths = Paths(root)
+        self.disk = disk
+        self._clock = clock
+        self._boot = boot
+        self._durable = durable
+        self._log: Log | None = None
+        self._making = allocate_lock()
+        self.locks = Locks(self.paths.locks, clock, lock_timeout)
+        self.reader = Reader(self.paths, durable=durable, flush=self._flush)
+        self.heads = Heads(self.paths.heads, self.disk)
+        self.intents = Intents(self.disk)
+
+    @property
+    def log(self) -> Log:
+        """Where commits are appended; one for all threads."""
+        if self._log is None:
+            from aof.stores.filesystem.log import Log
+
+            with self._making:
+                if self._log is None:
+                    self._log = Log(self.paths, self.locks, self.disk, durable=self._durable)
+        return self._log
+
+    def _flush(self, fd: int) -> None:
+        self.log.flush(fd)
+
+    @cached_property
+    def files(self) -> TaskFiles:
+        """The files of all tasks."""
+        from aof.stores.filesystem.files import TaskFiles
+
+        return TaskFiles(self.paths, self.disk)
+
+    @cached_property
+    def histories(self) -> Histories:
+        """What the log tells of single tasks."""
+        from aof.stores.filesystem.histories import Histories
+
+        return Histories(self.reader)
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Gives out the numbers of new tasks."""
+        from aof.stores.filesystem.counter import Counter
+
+        return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._log is not None:
+            self._log.close()
+        self.heads.close()
+        self.locks.close()

@@ -1,0 +1,45 @@
+"""What a list shows of a task, read from its record by SQLite itself, so that no record has to be decoded.
+
+Must not know which tasks are asked for, nor how the index's tables are laid out but that they hold records.
+"""
+
+from __future__ import annotations
+
+_FIELDS = (
+    "json_extract(record, '$.id')",
+    "json_extract(record, '$.title')",
+    "json_extract(record, '$.status')",
+    "json_extract(record, '$.priority')",
+    "coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent'))",
+    "json_extract(record, '$.blocked.reason')",
+    "coalesce(json_extract(record, '$.archived'), 0)",
+)
+
+
+class Shown:
+    """One task of a list."""
+
+    __slots__ = ("agent", "archived", "id", "priority", "reason", "status", "title")
+
+    def __init__(  # noqa: PLR0917 - in the order of the columns
+        self,
+        id: str,  # noqa: A002 - what it is called everywhere
+        title: str,
+        status: str,
+        priority: str,
+        agent: str | None,
+        reason: str | None,
+        archived: int,
+    ) -> None:
+        self.id = id
+        self.title = title
+        self.status = status
+        self.priority = priority
+        self.agent = agent
+        self.reason = reason
+        self.archived = bool(archived)
+
+
+def showing(records: str) -> str:
+    """A statement that finds records, made into one that finds what is shown of them."""
+    return f"SELECT {', '.join(_FIELDS)} FROM ({records})"

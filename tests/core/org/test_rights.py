@@ -1,0 +1,203 @@
+"""Who may do what to whose task: every right for every kind, and no way around through another operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aof.core.org.rights import RIGHTS, kind_of
+from aof.core.policy import Policy
+from aof.core.tasks import commands as c
+from tests.core.org.test_chart import chart_of
+from tests.support.world import World
+
+CHART = chart_of(
+    agents=[
+        {"id": "ada", "team": "eng", "roles": ["dev"]},
+        {"id": "bob", "team": "eng", "roles": ["dev"]},
+        {"id": "rev", "roles": ["reviewer"]},
+        {"id": "lea", "team": "eng"},
+        {"id": "orc"},
+        {"id": "own"},
+        {"id": "qa", "roles": ["checker"]},
+        {"id": "boss", "roles": ["chief"]},
+    ],
+    teams=[{"id": "eng", "lead": "lea", "orchestrator": "orc"}],
+    roles={"checker": {"kind": "reviewer"}, "chief": {"kind": "lead"}, "reviewer": {}},
+)
+STEERING: list[tuple[type[c.OnTask], str, dict[str, Any]]] = [
+    (c.CancelTask, "ready", {}),
+    (c.CancelTask, "in-progress", {}),
+    (c.Block, "ready", {"reason": "x"}),
+    (c.Block, "in-progress", {"reason": "x"}),
+    (c.Unblock, "blocked", {}),
+    (c.Pause, "ready", {}),
+    (c.RetryTask, "done", {"reason": "x"}),
+    (c.Archive, "done", {}),
+    (c.Edit, "ready", {"changes": {"title": "y"}}),
+    (c.Link, "ready", {"kind": "evidence", "target_id": "outputs/x.md"}),
+    (c.Update, "ready", {"status": "cancelled"}),
+    (c.Update, "ready", {"status": "blocked"}),
+    (c.Update, "ready", {"status": "backlog"}),
+    (c.Update, "ready", {"status": "deadletter"}),
+    (c.Update, "ready", {"body": "mine now"}),
+    (c.Update, "backlog", {"status": "ready"}),
+    (c.Update, "deadletter", {"status": "ready"}),
+]
+JUDGING: list[tuple[type[c.OnTask], dict[str, Any]]] = [
+    (c.Approve, {}),
+    (c.Complete, {}),
+    (c.Update, {"status": "done"}),
+]
+SENDING_BACK: list[tuple[type[c.OnTask], dict[str, Any]]] = [
+    (c.Reject, {"blockers": ("not yet",)}),
+    (c.Update, {"status": "ready"}),
+]
+
+
+@pytest.fixture
+def world() -> World:
+    """A world with a chart: ada and bob are workers."""
+    return World(Policy(org=CHART, maintainers=("own",)))
+
+
+@pytest.mark.parametrize(
+    ("agent", "kind"),
+    [
+        ("ada", "worker"),
+        ("rev", "reviewer"),
+        ("qa", "reviewer"),
+        ("lea", "lead"),
+        ("orc", "lead"),
+        ("boss", "lead"),
+        ("own", "maintainer"),
+    ],
+)
+def test_an_agents_kind_comes_from_settings_teams_and_roles(agent: str, kind: str) -> None:
+    assert kind_of(CHART, agent, ("own",)) == kind
+
+
+def test_every_kind_has_every_right_in_the_table() -> None:
+    assert {frozenset(rights) for rights in RIGHTS.values()} == {frozenset({"take", "run", "steer", "judge"})}
+
+
+@pytest.mark.parametrize(("kind", "status", "fields"), STEERING)
+def test_a_worker_cannot_steer_a_task_that_is_anothers(
+    world: World, kind: type[c.OnTask], status: str, fields: dict[str, Any]
+) -> None:
+    task = world.into(status)
+    for agent in ("bob", "rev"):
+        refusal = world.refuse(kind, task, agent, **fields)
+        assert (refusal.code, refusal.kind) == ("not_allowed", "refused")
+        assert agent in refusal.message
+    world.act(kind, task, "lea", **fields)
+
+
+@pytest.mark.parametrize(("kind", "status", "fields"), STEERING)
+def test_leads_maintainers_and_whoever_is_not_in_the_chart_may(
+    kind: type[c.OnTask], status: str, fields: dict[str, Any]
+) -> None:
+    for agent in ("orc", "own", "a-person"):
+        world = World(Policy(org=CHART, maintainers=("own",)))
+        world.act(kind, world.into(status), agent, **fields)
+
+
+def test_a_worker_may_steer_what_it_made_owns_holds_or_is_meant_to_do(world: World) -> None:
+    mine = [
+        world.create(actor="bob"),
+        world.create(owner="bob"),
+        world.create(assignee="bob"),
+        world.create(),
+    ]
+    world.claim(mine[-1], "bob")
+    for task in mine:
+        world.act(c.Block, task, "bob", reason="x")
+
+
+def test_who_was_at_a_task_when_it_got_blocked_may_unblock_it(world: World) -> None:
+    task = world.create()
+    world.claim(task, "ada")
+    world.act(c.Complete, task, "ada", outcome="blocked", blockers=("no key",))
+    assert world.refuse(c.Unblock, task, "bob").code == "not_allowed"
+    world.act(c.Unblock, task, "ada")
+    assert world.refuse(c.CancelTask, task, "ada").code == "not_allowed"
+
+
+def test_what_one_is_meant_to_do_is_not_ones_own_while_another_holds_it(world: World) -> None:
+    task = world.create(assignee="bob")
+    world.claim(task, "a-person")
+    assert world.refuse(c.CancelTask, task, "bob").code == "not_allowed"
+
+
+@pytest.mark.parametrize(("kind", "fields"), JUDGING)
+def test_whoever_worked_on_a_task_cannot_approve_it_in_any_way(kind: type[c.OnTask], fields: dict[str, Any]) -> None:
+    for agent in ("ada", "lea", "own"):
+        world = World(Policy(org=CHART, maintainers=("own",)))
+        task = world.create()
+        world.claim(task, agent)
+        world.act(c.Complete, task, agent)
+        assert world.refuse(kind, task, agent, **fields).code == "self_approval"
+        world.act(kind, task, "rev", **fields)
+        assert world.status(task) == "done"
+
+
+def test_the_acting_agent_counts_and_not_who_called(world: World) -> None:
+    task = world.into("review")
+    assert world.refuse(c.Approve, task, "own", agent="ada").code == "self_approval"
+    world.act(c.Approve, task, "ada", agent="rev")
+
+
+def test_a_run_acts_as_its_agent_whoever_calls(world: World) -> None:
+    task = world.create()
+    run = world.claim(task, "bob")
+    world.act(c.Block, task, "ada", run=run, reason="x")
+
+
+def test_outside_the_chart_nobody_is_compared(world: World) -> None:
+    task = world.create()
+    world.act(c.Complete, task, "a-person")
+    world.act(c.Approve, task, "a-person")
+    assert world.status(task) == "done"
+
+
+@pytest.mark.parametrize(("kind", "fields"), JUDGING + SENDING_BACK)
+def test_only_reviewers_and_above_judge_the_work_of_others(kind: type[c.OnTask], fields: dict[str, Any]) -> None:
+    for agent, may in (("bob", False), ("rev", True), ("qa", True), ("lea", True), ("own", True)):
+        world = World(Policy(org=CHART, maintainers=("own",)))
+        task = world.into("review")
+        if may:
+            world.act(kind, task, agent, **fields)
+        else:
+            assert world.refuse(kind, task, agent, **fields).code == "not_allowed"
+
+
+@pytest.mark.parametrize(("kind", "fields"), SENDING_BACK)
+def test_whoever_did_the_work_may_take_it_back(world: World, kind: type[c.OnTask], fields: dict[str, Any]) -> None:
+    task = world.into("review")
+    world.act(kind, task, "ada", **fields)
+    assert world.status(task) == "ready"
+
+
+def test_where_nobody_is_named_to_judge_every_agent_judges_the_others() -> None:
+    chart = chart_of(agents=[{"id": "ada"}, {"id": "bob"}])
+    world = World(Policy(org=chart))
+    task = world.into("review")
+    assert world.refuse(c.Approve, task, "ada").code == "self_approval"
+    world.act(c.Approve, task, "bob")
+
+
+def test_a_worker_cannot_do_away_with_the_review_of_its_own_work(world: World) -> None:
+    task = world.into("in-progress")
+    edit = {"changes": {"metadata": {"reviewRequired": False}}}
+    assert world.refuse(c.Edit, task, "ada", **edit).code == "self_approval"
+    world.act(c.Edit, task, "lea", **edit)
+
+
+def test_a_holder_writes_to_its_run_whatever_its_kind(world: World) -> None:
+    task = world.into("in-progress")
+    world.act(c.Beat, task, "ada")
+    world.act(c.Report, task, "ada", text="half")
+    world.act(c.Update, task, "ada", body="x")
+    world.act(c.Update, task, "ada", status="review")
+    assert world.status(task) == "review"

@@ -1,0 +1,55 @@
+"""The examples of the how-to pages run as they stand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import ryaml
+
+from aof.bootstrap import open_fabric
+from aof.core.org.judge import judge
+from tests.support.service import Up, directory
+
+DOCS = Path(__file__).parents[2] / "docs/howto"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_agents_of_the_page_do_what_it_says(tmp_path: Path) -> None:
+    pulling, careless, started, printing = blocks("write-an-agent.md", "python")
+    for name, code in (("started", started), ("printing", printing)):
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+    commands = {name: [sys.executable, f"{name}.py"] for name in ("started", "printing")}
+    root = directory(tmp_path, {**commands, "swe-backend": {}, "careless": {}})
+    with open_fabric(root, actor="pm") as fabric:
+        ids = {
+            name: fabric.create(f"For {name}", agent=name).task_id
+            for name in ("swe-backend", "careless", "started", "printing")
+        }
+        said = [
+            subprocess.run(
+                [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+            ).stdout
+            for code in (pulling, careless)
+        ]
+        assert said == ["I do For swe-backend\n", "reported as exception\n"]
+        with Up(root, "--once") as up:
+            assert up.finish() == 0
+        status = {name: fabric.get(task_id).status for name, task_id in ids.items()}
+    assert status == {"swe-backend": "review", "careless": "ready", "started": "review", "printing": "review"}
+
+
+def test_the_chart_of_the_page_is_a_good_one() -> None:
+    (text,) = blocks("run-agents.md", "yaml")
+    judged = judge(ryaml.loads(text))
+    assert not judged.findings
+    chart = judged.chart
+    assert chart is not None
+    assert [agent.id for agent in chart.agents] == ["claude", "codex", "script", "ada"]
+    assert chart.by_id["codex"].runner.command[-1] == "-"

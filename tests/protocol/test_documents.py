@@ -1,0 +1,44 @@
+"""Several messages in one text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aof.protocol.documents import messages_in
+from tests.support.messages import prefixed, report, update
+
+ONE, TWO = report(), update(progress="x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([ONE, TWO]),
+        json.dumps([ONE, TWO], indent=2),
+        f"{json.dumps(ONE)}\n{json.dumps(TWO)}\n",
+        f"{json.dumps(ONE, indent=2)}\n\n{json.dumps(TWO, indent=2)}",
+        json.dumps(ONE) + json.dumps(TWO),
+    ],
+)
+def test_json_in_any_layout_is_read(text: str) -> None:
+    assert messages_in(text) == [ONE, TWO]
+
+
+def test_a_text_that_is_not_all_json_is_read_by_lines() -> None:
+    text = f"hello\n{json.dumps(ONE)}\n\n{prefixed(TWO)}\n{{broken\n"
+    assert messages_in(text) == ["hello", json.dumps(ONE), prefixed(TWO), "{broken"]
+    assert messages_in(f"{prefixed(ONE)}\n{prefixed(TWO)}") == [prefixed(ONE), prefixed(TWO)]
+
+
+def test_one_prefixed_message_may_be_laid_out_over_lines() -> None:
+    text = f"AOF/1 {json.dumps(ONE, indent=2)}\n"
+    assert messages_in(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("", []), ("\n \n", []), ("42", [42]), ("[]", []), ("{", ["{"]), ("[" * 9_999, ["[" * 9_999])]
+)
+def test_anything_else_is_handed_on_as_it_is(text: str, found: list[object]) -> None:
+    assert messages_in(text) == found
