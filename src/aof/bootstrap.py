@@ -9,7 +9,7 @@ from contextlib import suppress
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
-from aof.core.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
+from aof.core.errors import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import OrgPath
@@ -93,8 +93,8 @@ def diagnose(
     root = find_data_dir(data_dir, needs="tasks")
     try:
         settings = load_settings(root)
-    except InvalidInput as error:
-        problem = Problem("settings_unusable", "aof.toml", error.message, error.hint)
+    except SettingsUnusable as error:
+        problem = Problem(error.code, "aof.toml", error.message, error.hint)
         return Diagnosis(ok=False, problems=(problem,))
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk, doctor=True)
@@ -190,6 +190,13 @@ def refuse_network(root: str) -> None:
             f"{root} lies on a network file system ({best[1]}), whose locks cannot be relied on",
             "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
         )
+
+
+def version() -> str:
+    """Which AOF this is."""
+    from aof import __version__
+
+    return __version__
 
 
 def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aof.core.errors import InvalidInput
+from aof.core.errors import SettingsUnusable
 from aof.core.ids import is_agent_name
 from aof.core.policy import Policy
 from aof.core.scheduling.policy import Scheduling
@@ -149,7 +149,7 @@ def load_settings(root: str) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
+        raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     told = [line for line in lines if line != _VERSION_LINE]
     if not told:

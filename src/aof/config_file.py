@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from aof.config import SCHEMA_VERSION, Section
-from aof.core.errors import InvalidInput, UnsupportedVersion
+from aof.core.errors import SettingsUnusable, UnsupportedVersion
 
 _Section = TypeVar("_Section", bound=Section)
 
@@ -18,13 +18,14 @@ class _Wrong(Exception):
 
 
 def parsed(text: str, kind: type[_Section], path: str) -> _Section:
-    """The settings that a file gives; raises InvalidInput."""
+    """The settings that a file gives; raises SettingsUnusable."""
     try:
         values: dict[str, Any] = tomllib.loads(text)
         _refuse_newer(values.get("schemaVersion"))
         return _filled(kind, values, "")
     except (tomllib.TOMLDecodeError, _Wrong) as error:
-        raise InvalidInput(f"aof.toml cannot be used: {error}", "correct the file", path=path) from None
+        hint = "correct the file, or delete it: every setting has a default"
+        raise SettingsUnusable(f"aof.toml cannot be used: {error}", hint, path=path) from None
 
 
 def _filled(section: type[_Section], values: dict[str, Any], place: str) -> _Section:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.app.arguments import checked, invalid
+from aof.app.families import Families
 from aof.app.gating import Gating
 from aof.app.reading import Reading
 from aof.core.errors import (
@@ -60,7 +61,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Gating):
+class Fabric(Gating, Families):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(

@@ -121,19 +121,22 @@ def svg(tasks: list[Task]) -> str:
 def tree(tasks: list[Task]) -> list[tuple[str, Task]]:
     """Parents with their children below them: each task with the branch that leads to it."""
     known = {task.id: task for task in tasks}
-    below: dict[str | None, list[Task]] = {}
-    for task in tasks:
-        below.setdefault(task.parent_id if task.parent_id in known else None, []).append(task)
-    lines: list[tuple[str, Task]] = []
+    return [(stem, known[one]) for stem, one in branches({task.id: task.parent_id for task in tasks})]
 
-    def grow(parent: str | None, stem: str) -> None:
-        children = below.get(parent, [])
-        for place, task in enumerate(children):
-            last = place == len(children) - 1
-            lines.append((stem + ("" if parent is None else "└─ " if last else "├─ "), task))
-            grow(task.id, stem if parent is None else stem + ("   " if last else "│  "))
 
-    grow(None, "")
+def branches(parents: dict[str, str | None]) -> list[tuple[str, str]]:
+    """The same for IDs: each in the order given, with the branch that leads to it. However deep it is."""
+    below: dict[str | None, list[str]] = {}
+    for one, parent in parents.items():
+        below.setdefault(parent if parent in parents else None, []).append(one)
+    lines: list[tuple[str, str]] = []
+    waiting = [("", "", one) for one in reversed(below.get(None, []))]
+    while waiting:
+        branch, stem, one = waiting.pop()
+        lines.append((branch, one))
+        children = below.get(one, [])
+        for place, child in enumerate(reversed(children)):
+            waiting.append((stem + ("├─ " if place else "└─ "), stem + ("│  " if place else "   "), child))
     return lines
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from aof.app.lists import Listed, Summary
 from aof.core.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
-from aof.core.ids import is_part, is_task_id
+from aof.core.ids import is_part, is_task_id, task_of_run
 from aof.core.tasks.lifecycle import STATUSES
 from aof.ports.lists import Query, Row, Rows
 
@@ -32,13 +32,16 @@ class Reading:
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
-        part = _text(part)
+        part = _as_meant(_text(part))
         if is_task_id(part):
             return part
         found = self._store.ids(part) if is_part(part) else ()
         if len(found) == 1:
             return found[0]
         if not found:
+            padded = part.zfill(3)
+            if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
+                raise TaskNotFound(f"there is no task {part!r}", f"did you mean '{padded}'?", asked=part)
             raise TaskNotFound(
                 f"there is no task {part[:80]!r}", "list what there is", Call("list", {}), asked=part[:80]
             )
@@ -151,6 +154,12 @@ def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
 def _text(given: object) -> str:
     """Callers without a type checker may send anything; only text can stand for a task."""
     return given.strip() if isinstance(given, str) else ""
+
+
+def _as_meant(part: str) -> str:
+    """The part as it is written in IDs: people type `#007` and `task-…`, and copy the IDs of runs."""
+    part = part.removeprefix("#").upper()
+    return task_of_run(part) or part
 
 
 def _is_count(given: object) -> bool:

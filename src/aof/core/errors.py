@@ -9,8 +9,9 @@
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
     │                              HopRoleMismatch, NotAttached
-    ├── Invalid       invalid      InvalidInput, AmbiguousId, PayloadTooLarge, UnreadableTask, UnusableOrgChart,
-    │                              UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch, InvalidWorkflow
+    ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
+    │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
+    │                              InvalidWorkflow
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
     │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
@@ -263,6 +264,12 @@ class InvalidInput(Invalid):
     """A value is missing, of the wrong type or not allowed."""
 
     code = "invalid"
+
+
+class SettingsUnusable(InvalidInput):
+    """`aof.toml` cannot be used as it is."""
+
+    code = "settings_unusable"
 
 
 class AmbiguousId(Invalid):

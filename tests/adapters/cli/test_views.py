@@ -81,7 +81,7 @@ def test_board_and_watch_draw_once_into_a_pipe(plan: Aof) -> None:
     assert "first child" in board
     watched = plan("watch").out
     assert "ada" in watched
-    assert "task.attempt.started" in watched
+    assert "attempt.started" in watched
 
 
 def test_a_claim_waits_for_work_and_gives_up_in_time(aof: Aof) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -451,3 +452,29 @@ def test_the_reports_stay_the_same_over_a_second_look(desk: Desk) -> None:
     desk.file(WAITING).unlink()
     os.rename(desk.file(RUNNING), desk.file(RUNNING, "done"))
     assert diagnosed(desk) == diagnosed(desk)
+
+
+def test_a_list_does_not_show_what_was_never_proven_durable(desk: Desk) -> None:
+    """An event that only the log has, behind a failed flush, is no answer; what is known already still is."""
+    known = desk.fabric.list()
+    unproven = desk.create("Never flushed")
+    state = desk.root / "locks/log"
+    state.write_bytes(state.read_bytes().replace(b"sound ", b"poisoned ", 1)[:64])
+    desk.reopen()
+    with pytest.raises(AofError) as refusal:
+        desk.fabric.list()
+    assert refusal.value.code == "log_poisoned"
+    assert "doctor --fix" in refusal.value.hint
+    heals(desk, "log_poisoned")
+    assert [row.id for row in desk.reopen().list().tasks] == [*(row.id for row in known.tasks), unproven]
+
+
+def test_every_problem_that_doctor_knows_is_described_and_has_a_test_here() -> None:
+    root = Path(__file__).parents[3]
+    sources = [*(root / "src/aof/stores/filesystem/doctor").glob("*.py"), root / "src/aof/app/maintenance.py"]
+    found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
+    found |= {"log_damaged", "unreadable_task"}
+    described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")
+    tested = Path(__file__).read_text("utf-8")
+    assert {code for code in found if f"`{code}`" not in described} == set()
+    assert {code for code in found if f'"{code}"' not in tested} == set()

@@ -18,6 +18,7 @@ from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.line_end import GENESIS
 from aof.stores.filesystem.log import LOCK
 from aof.stores.filesystem.reader import Position, verify
+from aof.stores.filesystem.replaced import LogReplaced
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
 from tests.support.clock import MONDAY as EARLY
@@ -158,6 +159,9 @@ def test_what_is_remembered_of_the_end_must_prove_itself(bench: Bench) -> None:
     other = commit_of("another two")(1, chain.decode(lines[0]).hash)[0]
     bench.file().write_bytes(lines[0] + other.ljust(len(lines[1])))
     bench.file().write_bytes(lines[0] + other)
+    with pytest.raises(LogReplaced):
+        bench.append(MONDAY, "decided on what the other log said")
+    bench.log.replaced = False  # as who has loaded everything anew
     bench.append(MONDAY, "three")
     assert bench.texts() == ["one", "another two", "three"]
     verify(bench.reader)
@@ -169,6 +173,9 @@ def test_a_log_that_was_replaced_by_another_file_is_read_anew(bench: Bench) -> N
     bench.append(MONDAY, "two")
     bench.file().unlink()
     bench.file().write_bytes(first)
+    with pytest.raises(LogReplaced):
+        bench.append(MONDAY, "decided on what the other log said")
+    bench.log.replaced = False  # as who has loaded everything anew
     bench.append(MONDAY, "three")
     assert bench.texts() == ["one", "three"]
     verify(bench.reader)

@@ -90,6 +90,6 @@ def test_settings_that_cannot_be_used_are_told(desk: Desk, data: bytes) -> None:
     (desk.root / "aof.toml").write_bytes(data)
     with pytest.raises(AofError) as refusal:
         load_settings(str(desk.root))
-    assert (refusal.value.code, bool(refusal.value.hint)) == ("invalid", True)
+    assert (refusal.value.code, bool(refusal.value.hint)) == ("settings_unusable", True)
     told = diagnose(desk.root)
     assert (told.ok, [problem.code for problem in told.problems]) == (False, ["settings_unusable"])

@@ -17,18 +17,32 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 
 
-class Answer:
-    """Data, the same said to a person, and the exit code; `error` where part of what was asked went wrong."""
+class Unsaid(Exception):
+    """What was asked for is done, but standard output does not take the answer."""
 
-    __slots__ = ("code", "data", "error", "text")
+
+class Answer:
+    """Data, the same said to a person, and the exit code.
+
+    `error` is there where part of what was asked went wrong; `said` where all was said already.
+    """
+
+    __slots__ = ("code", "data", "error", "said", "text")
 
     def __init__(
-        self, data: Any, text: Callable[[Screen], None], code: int = 0, error: dict[str, str] | None = None
+        self,
+        data: Any,
+        text: Callable[[Screen], None],
+        code: int = 0,
+        error: dict[str, str] | None = None,
+        *,
+        said: bool = False,
     ) -> None:
         self.data = data
         self.error = error
         self.text = text
         self.code = code
+        self.said = said
 
 
 class Context:
@@ -69,12 +83,19 @@ class Context:
 
 def deliver(context: Context, answer: Answer) -> int:
     """Print the answer and tell the exit code."""
-    if context.options.get("json"):
-        said = {"schema_version": SCHEMA_VERSION, "data": answer.data}
-        sys.stdout.buffer.write(encoded(said | ({"error": answer.error} if answer.error else {})) + b"\n")
-    else:
-        answer.text(Screen(compact=context.options.get("compact", False)))
-    sys.stdout.flush()
+    if answer.said:
+        return answer.code
+    try:
+        if context.options.get("json"):
+            said = {"schema_version": SCHEMA_VERSION, "data": answer.data}
+            sys.stdout.buffer.write(encoded(said | ({"error": answer.error} if answer.error else {})) + b"\n")
+        else:
+            answer.text(Screen(compact=context.options.get("compact", False)))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unsaid(error.strerror) from error
     return answer.code
 
 

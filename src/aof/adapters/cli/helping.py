@@ -37,7 +37,22 @@ _GROUPS = (
         ),
     ),
     ("messages", ("send", "session-end", "handoff")),
-    ("data", ("init", "sync", "recover", "doctor", "reindex", "export", "import", "bench", "completion", "help")),
+    (
+        "data",
+        (
+            "init",
+            "sync",
+            "recover",
+            "doctor",
+            "reindex",
+            "export",
+            "import",
+            "bench",
+            "completion",
+            "version",
+            "help",
+        ),
+    ),
 )
 
 

@@ -17,30 +17,49 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
+EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
 _GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many
-EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5}
+_INTERRUPTED = 130
+_AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command line; the exit code says how it went."""
     words = sys.argv[1:] if words is None else words
     as_json = "--json" in words
+    _take_standard_streams()
     try:
-        parsed = parse(words)
-        return _run(parsed)
+        return _run(parse(words))
     except UsageError as error:
         _complain(as_json=as_json, code="usage", message=error.message, hint=error.hint)
         return 2
     except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the reader has gone
+        _complain(as_json=as_json, code="interrupted", message="interrupted", hint=_AGAIN)
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        _mute()
         return 0
     except Exception as error:
-        code = _refused(error, as_json=as_json)
-        if code is None:
+        if os.environ.get("AOF_TRACEBACK"):
             raise
-        return code
+        return _refused(error, as_json=as_json)
+
+
+def _take_standard_streams() -> None:
+    """A stream that was closed before we began: its number must not become that of a file of ours."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - open as long as the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+
+
+def _mute() -> None:
+    """Nothing more goes to standard output, not even what the interpreter still holds of it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def script() -> NoReturn:
@@ -91,14 +110,36 @@ def _open(name: str) -> Any:
     return getattr(bootstrap, name)
 
 
-def _refused(error: Exception, *, as_json: bool) -> int | None:
-    """The exit code of one of our errors; None for any other."""
+def _refused(error: Exception, *, as_json: bool) -> int:
+    """Say what went wrong; tells the exit code."""
+    from aof.adapters.cli.answer import Unsaid
     from aof.core.errors import AofError
 
+    if isinstance(error, Unsaid):
+        _mute()
+        sys.stderr.write(f"aof: it is done, but the answer could not be written: {error}\n")
+        return 1
     if not isinstance(error, AofError):
-        return None
+        error = _as_ours(error)
     _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error), details=error.details)
     return EXIT_BY_CODE.get(error.code, EXIT_BY_KIND[error.kind])
+
+
+def _as_ours(error: Exception) -> AofError:
+    """What nobody has foreseen, in one sentence."""
+    from aof.core.errors import Internal, InvalidInput, NotFound, StorageFailed
+
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return NotFound(f"there is no {error.filename}", "check the path")
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        return StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")
+    if isinstance(error, UnicodeError):
+        return InvalidInput("there are bytes in this call that are no text in UTF-8", "write it in UTF-8")
+    return Internal(
+        f"this should not have happened: {type(error).__name__}: {error}",
+        "'aof doctor' says whether the data is sound; with AOF_TRACEBACK=1 the same call shows where it happened",
+    )
 
 
 def _hint(error: AofError) -> str:
@@ -116,7 +157,9 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
         error: dict[str, Any] = {"code": code, "message": message, "hint": hint}
         if details:
             error["details"] = details
-        sys.stdout.write(json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False) + "\n")
+        text = json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False) + "\n"
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
         return
     sys.stderr.write(f"aof: {message}\n")
     if hint:

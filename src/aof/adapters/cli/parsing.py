@@ -35,9 +35,15 @@ def find_verb(word: str) -> Verb:
     for verb in VERBS:
         if word == verb.name or word in verb.aliases:
             return verb
-    raise UsageError(
-        f"there is no verb '{word}'", _suggest(word, [name for v in VERBS for name in (v.name, *v.aliases)])
-    )
+    from aof.adapters.cli.guesses import INSTEAD
+    from aof.adapters.cli.guesses import VERBS as GUESSED
+
+    meant = word.lower().replace("_", "-")
+    if meant != word or meant in GUESSED:
+        return find_verb(GUESSED.get(meant, meant))
+    instead = INSTEAD.get(word)
+    names = [name for verb in VERBS for name in (verb.name, *verb.aliases)]
+    raise UsageError(f"there is no verb '{word}'", f"use: {instead}" if instead else _suggest(word, names))
 
 
 def parse(words: list[str]) -> Parsed:
@@ -52,10 +58,12 @@ def parse(words: list[str]) -> Parsed:
         if word == "--":
             places += reversed(rest)
             break
-        if word.startswith("--") or word == "-h":
+        if verb is None and word in ("--version", "-V"):
+            verb = find_verb("version")
+        elif word.startswith("-") and word != "-":
             option, inline = _option(word, verb)
             into = options if option in GLOBAL else values
-            _take(option, inline, rest, into)
+            _take(option, inline, rest, into, verb)
         elif verb is None:
             verb = find_verb(word)
         else:
@@ -67,22 +75,39 @@ def parse(words: list[str]) -> Parsed:
 
 def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
     name, equals, inline = word.partition("=")
-    name = "--help" if name == "-h" else name
-    known = (*(verb.options if verb else ()), *GLOBAL)
-    for option in known:
-        if option.name == name:
-            return option, inline if equals else None
+    name = "--help" if name == "-h" else name.replace("_", "-")
+    known = {option.name: option for option in (*(verb.options if verb else ()), *GLOBAL)}
+    option = known.get(name) or _meant(name, known)
+    if option is not None:
+        return option, inline if equals else None
     where = f"'aof {verb.name}'" if verb else "aof"
-    raise UsageError(f"{where} has no option {name}", _suggest(name, [option.name for option in known], verb))
+    if name.startswith("--"):
+        raise UsageError(f"{where} has no option {name}", _suggest_option(name, known, verb))
+    close = [full for full in known if full.startswith(f"-{name}")] if len(name) == len("-x") else []
+    hint = f"did you mean {' or '.join(close)}?" if close else f"put -- before text that begins with a dash: -- {word}"
+    raise UsageError(f"{where} has no option {name}", hint)
 
 
-def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, Any]) -> None:
+def _meant(name: str, known: dict[str, Option]) -> Option | None:
+    """The option that another tool calls so, or the only one that begins so."""
+    from aof.adapters.cli.guesses import OPTIONS
+
+    for other in OPTIONS.get(name, ()):
+        if other in known:
+            return known[other]
+    begun = [full for full in known if name.startswith("--") and len(name) > len("--x") and full.startswith(name)]
+    return known[begun[0]] if len(begun) == 1 else None
+
+
+def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, Any], verb: Verb | None) -> None:
     if option.kind == FLAG:
         if inline is not None:
             raise UsageError(f"{option.name} takes no value")
         into[option.target] = True
         return
-    if inline is None and not rest:
+    if inline is None and (
+        not rest or rest[-1] in {known.name for known in (*(verb.options if verb else ()), *GLOBAL)}
+    ):
         raise UsageError(f"{option.name} needs a value", f"{option.name} {option.metavar}: {option.help}")
     text = inline if inline is not None else rest.pop()
     value = _typed(option, text)
@@ -115,10 +140,26 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
 
 
-def _suggest(word: str, known: list[str], verb: Verb | None = None) -> str:
+def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:
+    """The nearest option, or the one that the nearest guess means."""
+    from aof.adapters.cli.guesses import OPTIONS
+
+    meant = {full: full for full in known}
+    meant |= {guess: full for guess, others in OPTIONS.items() for full in reversed(others) if full in known}
+    nearest = _nearest(name.lstrip("-"), [full.lstrip("-") for full in meant])
+    return f"did you mean '{meant['--' + nearest]}'?" if nearest else _see(verb)
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    nearest = _nearest(word, known)
+    return f"did you mean '{nearest}'?" if nearest else _see(None)
+
+
+def _see(verb: Verb | None) -> str:
+    return f"see 'aof {verb.name} --help'" if verb else "see 'aof --help'"
+
+
+def _nearest(word: str, known: list[str]) -> str | None:
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"see 'aof {verb.name} --help'" if verb else "see 'aof --help'"
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from aof.adapters.cli.measuring import clean, cut, pad, width
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,7 @@ _COLOURS = {
     "good": "32",
 }
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
-_NARROWEST = 12
+_NARROWEST, _COMFORTABLE, _WIDEST = 12, 40, 20
 
 
 class Screen:
@@ -36,9 +38,11 @@ class Screen:
 
     def __init__(self, out: TextIO | None = None, *, compact: bool = False) -> None:
         self._out = out or sys.stdout
+        if hasattr(self._out, "reconfigure"):
+            self._out.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to fail
         terminal = self._out.isatty()
         self.colours = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        self.width = _columns() if terminal else 0
+        self.width, self.height = _size() if terminal else (0, 0)
         self.compact = compact
 
     def line(self, text: str = "") -> None:
@@ -50,33 +54,74 @@ class Screen:
         code = _COLOURS.get(colour) if self.colours else None
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
-    def table(self, head: tuple[str, ...], body: Sequence[tuple[str, ...]], *, colour_by: tuple[int, ...] = ()) -> None:
-        """Columns as wide as needed; the last one is cut where the terminal ends."""
+    def say(self, *parts: str | tuple[str, str], cut_off: bool = True) -> None:
+        """One line of parts, each plain or with its colour; on a terminal it ends where the line does."""
+        left = self.width if cut_off and self.width else None
+        said: list[str] = []
+        for part in parts:
+            text, colour = (part, "") if isinstance(part, str) else part
+            text = clean(text)
+            shown = text if left is None else cut(text, left)
+            said.append(self.paint(shown, colour))
+            if left is not None:
+                left -= width(shown)
+                if shown != text:
+                    break
+        self.line("".join(said).rstrip())
+
+    def table(
+        self,
+        head: tuple[str, ...],
+        body: Sequence[tuple[str, ...]],
+        *,
+        colour_by: tuple[int, ...] = (),
+        hide: tuple[int, ...] = (),
+    ) -> None:
+        """Columns as wide as needed. On a terminal the last one is cut where the line ends.
+
+        Where that leaves little of it, columns that `hide` names and that say the same in every row are left out.
+        """
+        rows = [tuple(map(clean, row)) for row in body]
         if self.compact:
-            for row in body:
+            for row in rows:
                 self.line(" ".join(cell for cell in row if cell != "-"))
             return
-        columns = list(zip(head, *body, strict=True))
-        widths = [max(len(cell) for cell in column) for column in columns]
+        widths = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
+        kept = self._kept(rows, widths, hide)
         if self.width:
-            widths[-1] = max(min(widths[-1], self.width - sum(widths[:-1]) - 2 * (len(widths) - 1)), _NARROWEST)
-        self.line(
-            self.paint("  ".join(cell.ljust(width) for cell, width in zip(head, widths, strict=True)).rstrip(), "dim")
-        )
-        for row in body:
+            widths[1:-1] = [min(one, _WIDEST) for one in widths[1:-1]]
+            widths[-1] = max(min(widths[-1], self.width - sum(widths[place] + 2 for place in kept[:-1])), _NARROWEST)
+        self.line(self.paint("  ".join(pad(head[place], widths[place]) for place in kept).rstrip(), "dim"))
+        for row in rows:
             cells = []
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-                cut = cell if len(cell) <= width else cell[: width - 1] + "…"
-                padded = cut if place == len(row) - 1 else cut.ljust(width)
-                cells.append(self.paint(padded, cell) if place in colour_by else padded)
+            for place in kept:
+                shown = cut(row[place], widths[place])
+                padded = shown if place == len(row) - 1 else pad(shown, widths[place])
+                cells.append(self.paint(padded, row[place]) if place in colour_by else padded)
             self.line("  ".join(cells).rstrip())
 
+    def _kept(self, rows: list[tuple[str, ...]], widths: list[int], hide: tuple[int, ...]) -> list[int]:
+        """The columns that are shown."""
+        kept = list(range(len(widths)))
+        for place in hide:
+            room = self.width - sum(widths[one] + 2 for one in kept[:-1])
+            if self.width and room < min(widths[-1], _COMFORTABLE) and len({row[place] for row in rows}) == 1:
+                kept.remove(place)
+        return kept
 
-def _columns() -> int:
+
+def _size() -> tuple[int, int]:
+    """Columns and lines of the terminal; the environment may say otherwise."""
     try:
-        return int(os.environ.get("COLUMNS", "0")) or os.get_terminal_size().columns
+        found = tuple(os.get_terminal_size(sys.stdout.fileno()))
     except (OSError, ValueError):
-        return 80
+        found = (0, 0)
+    columns, lines = (_number(os.environ.get(name, "")) for name in ("COLUMNS", "LINES"))
+    return columns or found[0] or 80, lines or found[1] or 24
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def ago(then: int, now: int) -> str:

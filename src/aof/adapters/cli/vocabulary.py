@@ -95,7 +95,7 @@ VERBS: tuple[Verb, ...] = (
         "list tasks",
         "reading:list_tasks",
         aliases=("ls",),
-        options=_FILTERS,
+        options=(*_FILTERS, Option("--tree", "children below their parents")),
         example="aof list --status in-progress",
     ),
     Verb(
@@ -392,6 +392,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb("reindex", "build the index anew", "data:reindex", example="aof reindex"),
     *ORG,
+    Verb("version", "which AOF this is", "data:version", example="aof version"),
     Verb(
         "help",
         "show help on a verb",

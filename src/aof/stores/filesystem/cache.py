@@ -66,6 +66,7 @@ class Cache:
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
             if database is not None and self._is_current(database):
                 return question(database)
+        self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
                 if database is not None and self._catch_up(held, database):
@@ -119,7 +120,10 @@ class Cache:
     def _catch_up(self, held: Held, database: sqlite3.Connection) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
         position = databases.position(database)
-        if position is None or not self._store.reader.holds(position):
+        if position is None:
+            return False
+        if not self._store.reader.holds(position):
+            self._store.log.replaced = True
             return False
         self._dirty(held)
         indexing.catch_up(self._store, database, position)

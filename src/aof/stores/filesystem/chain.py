@@ -42,6 +42,11 @@ def proves(line: bytes, previous: str) -> bool:
     return hexdigest(previous.encode() + line[:-TAIL_BYTES]).encode() == claimed
 
 
+def digest_of(line: bytes) -> str:
+    """The hash that a line ends with."""
+    return line[-TAIL_BYTES + len(MARK) : -len(CLOSE)].decode("ascii", "replace")
+
+
 def last_commit_end(data: bytes) -> tuple[int, Event | None]:
     """Where the last complete commit in the data ends, and its last event.
 

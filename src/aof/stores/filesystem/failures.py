@@ -14,9 +14,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def failed(error: OSError, doing: str) -> DiskFull | StorageFailed:
     """What to raise when something could not be done and nothing was changed."""
     if error.errno in _NO_SPACE:
-        return DiskFull(f"no space left to {doing}; the change was not made", "free some space and try again")
+        return DiskFull(f"no space left to {doing}; nothing was changed", "free some space and try again")
     return StorageFailed(
-        f"could not {doing}: {error.strerror}; the change was not made",
+        f"could not {doing}: {error.strerror}; nothing was changed",
         "check the disk and the permissions",
         path=error.filename,
     )

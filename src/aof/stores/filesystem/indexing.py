@@ -9,7 +9,7 @@ import gc
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import LogDamaged
@@ -19,6 +19,8 @@ from aof.core.tasks.evolve import evolve
 from aof.core.tasks.task import Task
 from aof.stores.filesystem import checkpoint, queries, rows
 from aof.stores.filesystem.intact import Recorded, intact
+from aof.stores.filesystem.locks import stripe
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
@@ -75,14 +77,42 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     """Apply the events behind a position."""
     changes = _Changes(database)
     here = start
+    written: dict[str, Event] = {}
     with database:
-        for here, lines in store.reader.commits(start):  # noqa: B007 - the last position is what counts
+        for here, lines in store.reader.proven(start):  # noqa: B007 - the last position is what counts
             for _, event in lines:
                 changes.apply(event)
+                if event.files:
+                    written[event.task_id] = event
             if len(changes) >= _BATCH:
                 changes.write()
         changes.write()
         _remember(store, database, here)
+    for event in written.values():
+        _follow(store, event)
+
+
+def _follow(store: FilesystemStore, event: Event) -> None:
+    """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
+    if not is_task_id(event.task_id):
+        return
+    head = store.heads.get(event.task_id)
+    path, mark = next((one for one in event.files.items() if one[0].endswith(f"/{event.task_id}.md")), ("", ""))
+    if not path or (head is not None and head.rev >= event.seq):
+        return
+    held = store.locks.acquire(stripe(event.task_id), wait=False)
+    if held is None:
+        return  # somebody is writing it
+    try:
+        head = store.heads.get(event.task_id)
+        if (head is None or head.rev < event.seq) and not store.intents.left(held):
+            with suppress(OSError):
+                data = read(f"{store.paths.root}/{path}")
+                if data is not None and digest(data) == mark:
+                    folder = "archive" if path.startswith("archive/") else path.split("/")[1]
+                    store.heads.put(event.task_id, event.seq, folder, mark)
+    finally:
+        store.locks.release((held,))
 
 
 def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
@@ -90,10 +120,12 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
 
     Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
     """
-    known = checkpoint.load(store.paths)
+    known = checkpoint.load(store.paths) if not store.log.replaced else None
     since = known.position if known is not None and store.reader.holds(known.position) else Position()
     database.executescript(rows.TABLES)
     noted = store.heads.by_folder()
+    if store.log.replaced:  # the heads of another log say nothing
+        noted = {folder: [] for folder in noted}
     seen: dict[str, int] = {}
     filling = _Filling()
     with database, _without_collecting():

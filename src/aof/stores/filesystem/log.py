@@ -19,6 +19,7 @@ from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.replaced import LogReplaced
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
@@ -55,6 +56,15 @@ class Log:
         """The hash of the last event."""
         return self._file.digest
 
+    @property
+    def replaced(self) -> bool:
+        """Whether the log was found to be another one than before, and nobody has begun anew since."""
+        return self._file.replaced
+
+    @replaced.setter
+    def replaced(self, found: bool) -> None:
+        self._file.replaced = found
+
     def append(self, today: str, build: Builder) -> None:
         """Append one commit and make it durable.
 
@@ -64,6 +74,8 @@ class Log:
         held = self._locks.take(LOCK)
         try:
             state = self._ready(held, today)
+            if file.replaced:
+                raise LogReplaced
             file.write(*build(max(file.seq, state.floor), file.digest))
             fd = file.fd
             mark = self._flushing.written = Mark(file.opening, file.end)
@@ -134,6 +146,11 @@ class Log:
             self._locks.release((held,))
         return state is not None and state.poisoned
 
+    def refuse_poisoned(self) -> None:
+        """For who is about to answer from events that nobody has answered from before; raises LogPoisoned."""
+        if self.is_poisoned():
+            raise _poisoned()
+
     def close(self) -> None:
         """Close the open files."""
         self._file.close()
@@ -196,5 +213,6 @@ class Log:
 
 def _poisoned() -> LogPoisoned:
     return LogPoisoned(
-        "a flush of the log has failed; nothing is written until it has been verified", "run 'aof doctor --fix'"
+        "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
+        "run 'aof doctor --fix'",
     )

@@ -16,7 +16,7 @@ from aof.stores.filesystem.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.log_tail import last_event, tail
 from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.reader import broken, log_days
 from aof.stores.filesystem.torn import torn_name
 
 
@@ -31,6 +31,7 @@ class LogFile:
         self.seq = 0
         self.digest = GENESIS
         self._paths = paths
+        self.replaced = False
         self._retired: list[int] = []
         self._inode = 0
         self._pid = 0
@@ -42,7 +43,8 @@ class LogFile:
 
     def look(self, state: State) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
-        if state.day and state.day == self.day and self._pid == os.getpid():
+        known_day = bool(state.day) and state.day == self.day and self._pid == os.getpid()
+        if known_day:
             try:
                 found = os.stat(self._paths.log(state.day))
             except FileNotFoundError:
@@ -51,9 +53,20 @@ class LogFile:
                 known = min(self.end, TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
                 if not known or data.startswith(tail_of(self.digest)):
-                    self._take(data[known:])
+                    if len(data) > known:
+                        self._refuse_other(data[known:])
+                        self._take(data[known:])
                     return False
-        return self.rescan(state)
+        end, seq, digest = self.end, self.seq, self.digest
+        changed = self.rescan(state)
+        try:
+            if known_day and end and not self._continues(end, digest):
+                self._prove(0, self._hash_before())
+                self.replaced = True
+        except LogDamaged:  # what was known stays known, so that the next look finds the same
+            self.end, self.seq, self.digest, self._inode = end, seq, digest, 0
+            raise
+        return changed
 
     def rescan(self, state: State) -> bool:
         """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
@@ -78,6 +91,32 @@ class LogFile:
         changed = state.day != self.day
         state.day = self.day
         return changed
+
+    def _refuse_other(self, fresh: bytes) -> None:
+        """What others have appended follows from what we know, or it is of another history."""
+        end = fresh.find(b"\n") + 1
+        if end and not chain.proves(fresh[:end], self.digest):
+            raise broken(self.day)
+
+    def _continues(self, end: int, digest: str) -> bool:
+        """Whether another file, put here by somebody, still has our history and goes on from it."""
+        if os.pread(self.fd, TAIL_BYTES, end - TAIL_BYTES) != tail_of(digest):
+            return False
+        self._prove(end, digest)
+        return True
+
+    def _hash_before(self) -> str:
+        for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
+            if (last := last_event(self._paths.log(earlier))) is not None:
+                return last.hash
+        return GENESIS
+
+    def _prove(self, start: int, digest: str) -> None:
+        """Go on only if the chain holds from there to the end; a log that was mixed from two is none."""
+        for line in os.pread(self.fd, max(self.end - start, 0), start).splitlines(keepends=True):
+            if not chain.proves(line, digest):
+                raise broken(self.day)
+            digest = chain.digest_of(line)
 
     def write(self, data: bytes, seq: int, digest: str) -> None:
         """Append lines, all or none of them."""

@@ -23,6 +23,8 @@ DIRECTORIES = (
     "locks/heads",
     "tmp",
 )
+# Two histories cannot be merged line by line: git keeps one of them and says that there is a conflict.
+UNMERGED = ("events/*.jsonl -merge",)
 IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
 
 

@@ -73,6 +73,16 @@ class Reader:
                 if event.seq > after:
                     yield event
 
+    def proven(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
+        """The same as `commits`, but the chain has to hold."""
+        digest = start.digest
+        for behind, lines in self.commits(start):
+            for line, _ in lines:
+                if not chain.proves(line, digest):
+                    raise broken(behind.day)
+                digest = chain.digest_of(line)
+            yield behind, lines
+
     def of_tasks(self, wanted: Collection[str], start: Position | None = None) -> Iterator[Event]:
         """The events of some tasks only; the other lines are passed over without being decoded."""
         begin = start or Position()
@@ -86,15 +96,20 @@ class Reader:
                     yield chain.decode(line)
 
     def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
-        """Where the log ends, and the events behind a position that are newer than what was seen of their task."""
-        here, fresh = start, []
+        """Where the log ends, and the events behind a position that are newer than what was seen of their task.
+
+        The chain has to hold: a log that was mixed from two is no base for any answer.
+        """
+        here, fresh, digest = start, [], start.digest
         for day in log_days(self._paths):
             if day < start.day:
                 continue
             offset = start.offset if day == start.day else 0
             last = b""
             for last in self._lines(day, offset):
-                offset += len(last)
+                if not chain.proves(last, digest):
+                    raise broken(day)
+                offset, digest = offset + len(last), chain.digest_of(last)
                 at = last.find(_TASK) + len(_TASK)
                 task_id = last[at : last.find(b'"', at)].decode()
                 if int(last[len(_SEQ) : last.find(b",", len(_SEQ))]) > seen.get(task_id, 0):
@@ -178,6 +193,15 @@ class Reader:
                     yield line + b"\n"
         finally:
             os.close(fd)
+
+
+def broken(day: str) -> LogDamaged:
+    """What a log is that was mixed from two."""
+    return LogDamaged(
+        f"the log of {day} is not one history: its chain of hashes is broken",
+        "put the log of one branch back, such as with 'git checkout --ours .aof/events', or run 'aof doctor'",
+        day=day,
+    )
 
 
 def log_days(paths: Paths) -> list[str]:

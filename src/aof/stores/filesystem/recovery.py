@@ -77,12 +77,16 @@ class Recovery:
                 yield markdown.render(folded.task)
 
     def new_here(self) -> None:
-        """A directory without a checkpoint (cloned, copied): what `locks/` holds is rebuilt; files are not touched."""
+        """A directory whose log is new to us (cloned, copied, another branch): what `locks/` holds is rebuilt.
+
+        Files are not touched.
+        """
         self._forget_index()
         self._log.restate(floor=self.highest_rev())
-        for task_id, folded in fold(
-            event for _, lines in self._reader.commits(Position()) for _, event in lines
-        ).items():
+        known = fold(event for _, lines in self._reader.proven(Position()) for _, event in lines)
+        for task_id in [task_id for task_id in self._heads.ids() if task_id not in known]:
+            self._heads.forget(task_id)
+        for task_id, folded in known.items():
             for path, digest in folded.last_files.items():
                 folder = "archive" if path.startswith("archive/") else path.split("/")[1]
                 assert folded.task is not None

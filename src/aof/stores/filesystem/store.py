@@ -20,7 +20,7 @@ from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.locks import STRIPES, Held, stripe
 from aof.stores.filesystem.looking import digest, read, read_seen, seen
 from aof.stores.filesystem.parts import Parts
-from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, Paths, folder_of
+from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED, Paths, folder_of
 from aof.stores.filesystem.reader import Position
 
 TYPE_CHECKING = False
@@ -136,9 +136,13 @@ class FilesystemStore(Parts):
         for name in ("", *DIRECTORIES):
             with suppress(FileExistsError):
                 disk.make_dir(f"{root}/{name}" if name else root)
-        ignore = f"{root}/.gitignore"
-        if not os.path.lexists(ignore):
-            disk.write_durable(ignore, "".join(f"{name}\n" for name in IGNORED).encode())
+        for name, lines in ((".gitignore", IGNORED), (".gitattributes", UNMERGED)):
+            if not os.path.lexists(f"{root}/{name}"):
+                disk.write_durable(f"{root}/{name}", "".join(f"{line}\n" for line in lines).encode())
+        for name in DIRECTORIES:
+            keep = f"{root}/{name}/.gitkeep"
+            if f"{name.split('/')[0]}/" not in IGNORED and name != "events/torn" and not os.path.lexists(keep):
+                os.close(disk.create(keep))  # git removes a folder with its last file, also below those who use it
         if fresh:
             checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
         return fresh
@@ -172,11 +176,29 @@ class FilesystemStore(Parts):
         finally:
             self.locks.release(held)
 
+    def _start_over(self) -> None:
+        """The log is another one than before: heads and index follow it, unless the files know more than it does."""
+        held = self.locks.acquire_all(_EVERY_STRIPE)
+        try:
+            self.log.refresh(sound=True)
+            newest = self.recovery.highest_rev()
+            if newest > self.log.seq:
+                raise LogDamaged(
+                    f"the log was replaced by one that lacks event {newest}, which the file of a task was written by",
+                    "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
+                    seq=newest,
+                )
+            self.begin_anew()
+            for lock in held:
+                self.intents.clear(lock)
+        finally:
+            self.locks.release(held)
+
     def begin_anew(self) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
         self.recovery.new_here()
         self._save_checkpoint()
-        self.damage = None
+        self.damage, self.log.replaced = None, False
 
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
@@ -207,6 +229,9 @@ class FilesystemStore(Parts):
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
+        if self._log is not None and self._log.replaced:
+            with clearly("take in another log"):
+                self._start_over()
         if self._log is not None and self._log.seq - self._checkpointed > _CHECKPOINT_EVERY:
             self._checkpointed = self._log.seq
             self.checkpoint()

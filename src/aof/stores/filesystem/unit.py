@@ -29,6 +29,7 @@ from aof.stores.filesystem.files import document
 from aof.stores.filesystem.locks import Held, stripe
 from aof.stores.filesystem.looking import Seen, digest, seen
 from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.replaced import LogReplaced
 
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
@@ -225,6 +226,9 @@ class FilesystemUnit:
             sealed = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
+        except LogReplaced:
+            self._clear(stripes)
+            raise ScopeTooNarrow(self._scope) from None  # begin again, with what the other log says
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
                 self._clear(stripes)

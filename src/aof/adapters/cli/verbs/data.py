@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from aof.core.events import Event
 
 _NEEDS_DOCTOR = 5
+_SHORT, _ROOMY = len("TASK-2026-"), 100
 
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
@@ -25,7 +27,7 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     events = [
         event
         for event in fabric.events(after=after, task_id=values.get("task_id"))
-        if kind is None or event.type == kind
+        if kind is None or event.type in (kind, f"task.{kind}")
     ]
     if not events and values.get("task_id"):
         fabric.get(values["task_id"])  # a task that is not there is not one without news
@@ -38,9 +40,12 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
         for event in events:
             last = event.seq
             context.deliver_line(event, partial(event_line, event=event, now=now))
-        for event in fabric.follow(after=last, timeout=float("inf")):
-            if (kind is None or event.type == kind) and (wanted is None or event.task_id == wanted):
-                context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+        with suppress(KeyboardInterrupt):  # the way to end it
+            for event in fabric.follow(after=last, timeout=float("inf")):
+                fits = kind is None or event.type in (kind, f"task.{kind}")
+                if fits and (wanted is None or event.task_id == wanted):
+                    context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+        return Answer(None, lambda _screen: None, said=True)
 
     def text(screen: Screen) -> None:
         for event in events:
@@ -66,7 +71,13 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
         said = ", ".join(what["fields"])
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
     when = ago(millis(event.timestamp), now)
-    screen.line(f"{event.seq:>6}  {when:<9}  {event.task_id:<20}  {event.type:<24}  {who}  {said}".rstrip())
+    short = event.type.removeprefix("task.")
+    if screen.compact:
+        screen.say(f"{event.seq} {event.task_id} {short} {who} {said}", cut_off=False)
+    elif 0 < screen.width < _ROOMY:  # what is left of the ID still names the task
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id[_SHORT:]}  {short:<17}  {who}  {said}")
+    else:
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id}  {event.type:<22}  {who}  {said}")
 
 
 def recover(context: Context, _values: dict[str, Any]) -> Answer:
@@ -105,9 +116,11 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
         report = context.bootstrap("diagnose")(where, fix=fix, say=progress)
 
     def text(screen: Screen) -> None:
+        for problem in report.healed:
+            screen.say(("mended", "good"), f"  {problem.code}  {problem.path}: {problem.detail}", cut_off=False)
         for problem in report.problems:
-            screen.line(f"{screen.paint(problem.code, 'error')}  {problem.path}: {problem.detail}")
-            screen.line(f"  → {problem.fix}")
+            screen.say((problem.code, "error"), f"  {problem.path}: {problem.detail}", cut_off=False)
+            screen.say(f"  → {problem.fix}", cut_off=False)
         screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
 
     return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
@@ -132,6 +145,12 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
 
     text = help_text(find_verb(values["verb"]) if values.get("verb") else None)
     return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
+
+
+def version(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof version`."""
+    number = context.bootstrap("version")()
+    return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
 
 
 def export(context: Context, values: dict[str, Any]) -> Answer:

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
 
     from aof.adapters.cli.screen import Screen
     from aof.app.lists import Listed
+    from aof.ports.lists import Row
 
 _READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
 
 
 def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
     """`aof list`."""
-    return _listed(context.fabric.list(**values), 'no tasks yet; make one: aof create "My first task"')
+    given = dict(values)
+    tree = given.pop("tree", False)
+    listed = context.fabric.list(**given)
+    none = "no task matches" if given else 'no tasks yet; make one: aof create "My first task"'
+    stems = {task_id: stem for stem, task_id in context.fabric.branches(**given)} if tree else {}
+    return _listed(listed, none, stems=stems)
 
 
 def ready(context: Context, values: dict[str, Any]) -> Answer:
@@ -47,11 +53,14 @@ def blocked(context: Context, values: dict[str, Any]) -> Answer:
     return _listed(context.fabric.blocked(**values), "nothing is blocked", reasons=True)
 
 
-def _listed(listed: Listed, empty: str, *, reasons: bool = False) -> Answer:
+def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[str, str] | None = None) -> Answer:
+    """A table; with `stems`, in their order and with the branch that leads to each task before its title."""
+
     def text(screen: Screen) -> None:
         if not listed.tasks:
             screen.line(empty)
             return
+        rows = {row.id: row for row in listed.tasks}
         head = ("ID", "STATUS", "PRIORITY", "AGENT", "TITLE")
         body = [
             (
@@ -59,15 +68,21 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False) -> Answer:
                 row.state or row.status,
                 row.priority,
                 row.agent or "-",
-                f"{row.title}: {row.reason}" if row.reason and (reasons or row.status != "blocked") else row.title,
+                (stems or {}).get(row.id, "") + _title(row, reasons=reasons),
             )
-            for row in listed.tasks
+            for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
-        screen.table(head, body, colour_by=(1, 2))
+        screen.table(head, body, colour_by=(1, 2), hide=(3, 2))
         if listed.total > len(listed.tasks):
             screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
 
     return Answer(listed, text)
+
+
+def _title(row: Row, *, reasons: bool) -> str:
+    """The title, and why it waits where that is not plain from the status, or was asked for."""
+    told = row.reason and (reasons or row.status != "blocked")
+    return f"{row.title}: {row.reason}" if told else row.title
 
 
 def status(context: Context, values: dict[str, Any]) -> Answer:
@@ -76,11 +91,13 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     summary = context.fabric.status(compact=compact, **values)
 
     def text(screen: Screen) -> None:
+        from aof.core.tasks.lifecycle import STATUSES
+
         if compact:
             screen.line(" ".join(f"{name}:{count}" for name, count in summary.by_status.items()) or "no tasks")
             return
-        for name, count in summary.by_status.items():
-            screen.line(f"{count:>6}  {screen.paint(name, name)}")
+        for name in sorted(summary.by_status, key=STATUSES.index):
+            screen.line(f"{summary.by_status[name]:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
 
     return Answer(summary, text)
@@ -89,49 +106,10 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
 def show(context: Context, values: dict[str, Any]) -> Answer:
     """`aof show`."""
     task = context.fabric.show(values["task_id"], at=values.get("at"))
-    now = context.fabric.now()
 
     def text(screen: Screen) -> None:
-        from aof.adapters.cli.screen import ago
-        from aof.core.times import millis
+        from aof.adapters.cli.portrait import portray
 
-        screen.line(f"{screen.paint(task['id'], 'bold')}  {task['title']}")
-        state = task.get("normalizedStatus", task["status"])
-        shown = task["status"] if state == task["status"] else f"{task['status']} ({state})"
-        facts = [("status", screen.paint(shown, task["status"])), ("priority", task["priority"])]
-        facts.append(("created", f"{ago(millis(task['createdAt']), now)} by {task['createdBy']}"))
-        if lease := task.get("lease"):
-            facts.append(("held by", f"{lease['agent']}, lease ends {ago(millis(lease['expiresAt']), now)}"))
-        facts += _hops(task.get("workflow", {}))
-        if held := task.get("blocked"):
-            facts.append(("blocked", held["reason"]))
-        if warning := task.get("warning"):
-            facts.append((warning["code"].replace("_", " "), warning["message"]))
-        if error := task.get("lastError"):
-            facts.append(("last error", f"{error['code']}: {error['message']}"))
-        facts += [(edge["kind"].replace("_", " "), edge["targetId"]) for edge in task.get("relationships", ())]
-        for run in task.get("attempts", ()):
-            ended = f", ended {ago(millis(run['endedAt']), now)}" if "endedAt" in run else ""
-            facts.append((f"run {run['attempt']}", f"{run['agentId']} {run['status']}{ended}"))
-        if "filePath" in task:
-            facts.append(("file", task["filePath"]))
-        for name, value in facts:
-            screen.line(f"  {screen.paint(f'{name:<11}', 'dim')}{value}")
-        if task["body"]:
-            screen.line()
-            screen.line(task["body"].rstrip())
+        portray(screen, task, context.fabric)
 
     return Answer(task, text)
-
-
-def _hops(workflow: dict[str, Any]) -> list[tuple[str, str]]:
-    """One line for each hop of a gated task."""
-    if "template" not in workflow:
-        return []
-    lines = [("workflow", f"{workflow['name']} ({workflow.get('state', 'open')})")]
-    for hop in workflow["hops"]:
-        who = f" by {hop['lease']['agent']}" if "lease" in hop else ""
-        silent = hop.get("status") in ("done", "ready")
-        why = f": {hop['reason']}" if hop.get("reason") and not silent else ""
-        lines.append(("hop", f"{hop['id']} [{hop['role']}] {hop.get('status', 'waiting')}{who}{why}"))
-    return lines

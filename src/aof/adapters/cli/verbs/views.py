@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.answer import Answer, Context
+from aof.adapters.cli.measuring import clean, cut, pad, width
 from aof.adapters.cli.parsing import UsageError
 from aof.adapters.cli.screen import Screen, ago
 from aof.core.times import millis
@@ -13,11 +14,13 @@ from aof.core.times import millis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aof.ports.lists import Row
+    from aof.core.tasks.task import Task
 
-_COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done")
-_ENTER, _LEAVE, _HOME = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H\x1b[2J"
-_EACH_COLUMN, _NARROW = 24, 18
+_COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
+_ALWAYS = ("ready", "in-progress", "done")
+_EACH_COLUMN, _NARROW, _IN_A_PIPE = 24, 14, 120
+_LATEST, _FRAME_REST = 12, 4
+_AGENT = 14
 
 
 def graph(context: Context, values: dict[str, Any]) -> Answer:
@@ -30,12 +33,18 @@ def graph(context: Context, values: dict[str, Any]) -> Answer:
         if form != "tree":
             screen.line(drawn.text.rstrip())
             return
+        waits: dict[str, list[str]] = {}
+        for source, target, kind in drawn.edges:
+            if kind == "blocks":
+                waits.setdefault(target, []).append(source)
         for stem, row in drawn.tree:
-            waits = [source for source, target, kind in drawn.edges if target == row.id and kind == "blocks"]
-            after = f"  ← {', '.join(waits)}" if waits else ""
-            screen.line(
-                f"{stem}{row.id}  {screen.paint(row.status, row.status)}  {row.title}{screen.paint(after, 'dim')}"
-            )
+            after = f"  ← {', '.join(waits[row.id])}" if row.id in waits else ""
+            title = clean(row.title)
+            room = screen.width - width(f"{stem}{row.id}  {row.status}  {after}")
+            shown = cut(title, max(room, _NARROW)) if screen.width else title
+            screen.say(stem, row.id, "  ", (row.status, row.status), f"  {shown}", (after, "dim"))
+        if not drawn.tree:
+            screen.line("no tasks yet")
 
     return Answer(data, text)
 
@@ -65,67 +74,94 @@ def watch(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Screen], None]) -> Answer:
-    """Draw once into a pipe; on a terminal draw again with every change until Ctrl-C."""
+    """Draw once into a pipe; on a terminal draw again with every change until Ctrl-C or `q`."""
     if context.options.get("json"):
         return Answer(context.fabric.status(), lambda _screen: None)
     if values.get("once") or not sys.stdout.isatty():
         return Answer(None, lambda screen: draw(context, screen))
-    fabric = context.fabric
-    sys.stdout.write(_ENTER)
-    try:
-        while True:
-            seen = fabric.store.head()
-            sys.stdout.write(_HOME)
-            draw(context, Screen())
-            sys.stdout.flush()
-            fabric.store.wait(seen, 2.0)
-    except KeyboardInterrupt:
-        return Answer(None, lambda _screen: None)
-    finally:
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
+    from aof.adapters.cli.live import follow
+
+    store = context.fabric.store
+    seen = [0]
+
+    def frame(screen: Screen) -> None:
+        seen[0] = store.head()
+        draw(context, screen)
+
+    follow(frame, lambda seconds: store.wait(seen[0], seconds))
+    return Answer(None, lambda _screen: None, said=True)
 
 
 def _board(context: Context, screen: Screen) -> None:
-    rows = context.fabric.list().tasks
-    by_status: dict[str, list[Row]] = {name: [] for name in _COLUMNS}
-    for row in rows:
-        by_status.setdefault(row.status, []).append(row)
-    shown = [name for name in by_status if by_status[name] or name in ("ready", "in-progress", "done")]
-    width = max((screen.width or 120) // max(len(shown), 1) - 2, _NARROW)
-    screen.line(
-        "  ".join(screen.paint(f"{name} ({len(by_status[name])})".ljust(width), name) for name in shown).rstrip()
-    )
-    for place in range(min(max((len(by_status[name]) for name in shown), default=0), _EACH_COLUMN)):
-        cells = [by_status[name][-1 - place] if place < len(by_status[name]) else None for name in shown]
-        screen.line(
-            "  ".join(
-                _cut(f"{cell.id[-6:].lstrip('-')} {cell.title}" if cell else "", width) for cell in cells
-            ).rstrip()
-        )
+    fabric = context.fabric
+    now = fabric.now()
+    by_status: dict[str, list[Task]] = {name: [] for name in _COLUMNS}
+    for task in fabric.tasks():
+        by_status[task.status].append(task)
+    shown = [name for name in _COLUMNS if by_status[name] or name in _ALWAYS]
+    room = screen.width or _IN_A_PIPE
+    shown = shown[: max(room // (_NARROW + 2), 1)]
+    column = (room + 2) // len(shown) - 2
+    ends = fabric.lease_ends([task.id for task in by_status["in-progress"]])
+    heads = [pad(cut(f"{name} ({len(by_status[name])})", column), column) for name in shown]
+    screen.line("  ".join(screen.paint(head, name) for head, name in zip(heads, shown, strict=True)).rstrip())
+    lines = (screen.height - _FRAME_REST) if screen.height else _EACH_COLUMN
+    longest = max(len(by_status[name]) for name in shown)
+    for place in range(min(longest, lines)):
+        cells = [(name, by_status[name][-1 - place] if place < len(by_status[name]) else None) for name in shown]
+        texts = [_card(task, ends, now, column) if task else (" " * column, "") for _, task in cells]
+        screen.line("  ".join(screen.paint(text, colour) for text, colour in texts).rstrip())
+    if longest > lines:
+        screen.say((f"… and {longest - lines} more lines: aof list --status {shown[-1]}", "dim"))
+    _latest(context, screen, now, 1)
+
+
+def _card(task: Task, ends: dict[str, int], now: int, column: int) -> tuple[str, str]:
+    """One task in its column: the end of its ID, who holds it for how long, its title."""
+    name = task.id[-6:].lstrip("-")
+    held, colour = "", ""
+    if task.lease is not None:
+        held = f"{task.lease.agent} {ago(millis(task.lease.acquired_at), now).removesuffix(' ago')}: "
+        colour = "error" if ends.get(task.id, now + 1) <= now else ""
+    return pad(cut(clean(f"{name} {held}{task.title}"), column), column), colour
 
 
 def _watch(context: Context, screen: Screen) -> None:
+    from aof.adapters.cli.portrait import lease_said
+
     fabric = context.fabric
     now = fabric.now()
-    summary = fabric.status(compact=True)
-    screen.line("  ".join(f"{screen.paint(name, name)} {count}" for name, count in summary.by_status.items()))
+    counts = fabric.status(compact=True).by_status
+    parts = [(f"{name} {counts[name]}", name) for name in _COLUMNS if name in counts]
+    screen.say(
+        *(part for pair in zip(parts, ["  "] * len(parts), strict=True) for part in pair) if parts else "no tasks"
+    )
     screen.line()
-    for task in fabric.running():
+    running = fabric.running()
+    ends = fabric.lease_ends([task.id for task in running])
+    agents = min(max((width(task.lease.agent) for task in running if task.lease), default=0), _AGENT)
+    rest = screen.height - _FRAME_REST if screen.height else len(running) + _LATEST
+    for task in running[: max(rest - 2, 1)]:
         lease = task.lease
-        if lease is not None:
-            ends = ago(millis(lease.expires_at), now)
-            since = ago(millis(lease.acquired_at), now)
-            percent = task.progress.get("percent")
-            done = f"{percent:g} %" if percent is not None else ""
-            screen.line(f"{task.id}  {lease.agent:<16} since {since:<9} lease ends {ends:<9} {done:>5}  {task.title}")
+        if lease is None:
+            continue
+        said, colour = lease_said(ends.get(task.id, millis(lease.expires_at)), now)
+        since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
+        percent = task.progress.get("percent")
+        done = f"{percent:g} %" if percent is not None else ""
+        held = f"{task.id}  {pad(cut(lease.agent, agents), agents)}  {since:>8}  "
+        screen.say(held, (f"{said:<19}", colour), f" {done:>5}  ", task.title)
+    if not running:
+        screen.say(("nobody works on anything" if counts else "no tasks yet", "dim"))
     screen.line()
+    _latest(context, screen, now, min(_LATEST, max(rest - len(running), 2)))
+
+
+def _latest(context: Context, screen: Screen, now: int, count: int) -> None:
+    """What changed last, newest last."""
     from aof.adapters.cli.verbs.data import event_line
 
+    fabric = context.fabric
     head = fabric.store.head()
-    for event in fabric.events(after=max(head - 12, 0)):
+    for event in list(fabric.events(after=max(head - count, 0)))[-count:]:
         event_line(screen, event, now)
-
-
-def _cut(text: str, width: int) -> str:
-    return (text if len(text) <= width else text[: width - 1] + "…").ljust(width)

@@ -23,12 +23,13 @@ def check(case: Case) -> list[Finding]:
 def _others(case: Case) -> Iterator[Finding]:
     for path in case.scan.others:
         where, name = case.store.paths.relative(path), os.path.basename(path)
+        is_folder = os.path.isdir(path)
         if not os.path.lexists(path):
             continue  # it has gone meanwhile
         if ".md.conflict" in name:
             what = "a person's version that could not be merged is kept here"
             yield Finding(Problem("conflict_copy", where, what, "take over what you need from it, then delete it"))
-        elif is_task_id(name) and os.path.isdir(path):
+        elif is_task_id(name) and is_folder:
             finding = _own_files(case, path, name)
             if finding is not None:
                 yield finding

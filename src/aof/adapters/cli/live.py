@@ -1,0 +1,109 @@
+"""A picture that stays on the terminal and follows along. However it ends, the terminal is as it was before.
+
+A frame is written over the one before in a single write, line by line, so that nothing flickers. Must not know what
+is drawn.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+_ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
+_QUIT = (b"q", b"Q", b"\x1b")
+_LOOKS = 4
+
+
+def follow(draw: Callable[[Screen], None], changed: Callable[[float], bool]) -> None:
+    """Draw again whenever something has changed, and each second, for times pass; until Ctrl-C or `q`."""
+    with _terminal() as out:
+        try:
+            while True:
+                out.write(_frame(draw))
+                out.flush()
+                for _ in range(_LOOKS):
+                    if _asked_to_quit():
+                        return
+                    if changed(1 / _LOOKS):
+                        break
+        except KeyboardInterrupt:
+            return
+
+
+class _Paper(io.StringIO):
+    """What a frame is drawn on: as wide and as colourful as the terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _frame(draw: Callable[[Screen], None]) -> str:
+    paper = _Paper()
+    screen = Screen(paper)
+    draw(screen)
+    lines = paper.getvalue().splitlines()[: screen.height]
+    return _HOME + "\n".join(line + _REST_OF_LINE for line in lines) + _REST_OF_SCREEN
+
+
+@contextmanager
+def _terminal() -> Iterator[Any]:
+    """The other screen of the terminal, without cursor and echo; signals that end the process give it back first."""
+    out = sys.stdout
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    def suspend(_number: int, _frame: object) -> None:
+        leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        enter()
+
+    def enter() -> None:
+        _echo(on=False)
+        out.write(_ENTER)
+        out.flush()
+
+    def leave() -> None:
+        out.write(_LEAVE)
+        out.flush()
+        _echo(on=True)
+
+    handlers = {number: signal.signal(number, end) for number in _ENDED_BY}
+    handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, suspend)
+    enter()
+    try:
+        yield out
+    finally:
+        leave()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _echo(*, on: bool) -> None:
+    """Keys are not shown and come one by one, or as usual again. Only where they come from a terminal."""
+    if not sys.stdin.isatty():
+        return
+    import termios
+
+    flags = termios.tcgetattr(sys.stdin)
+    both = termios.ECHO | termios.ICANON
+    flags[3] = flags[3] | both if on else flags[3] & ~both
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, flags)
+
+
+def _asked_to_quit() -> bool:
+    if not sys.stdin.isatty() or not select.select([sys.stdin], [], [], 0)[0]:
+        return False
+    return os.read(sys.stdin.fileno(), 64) in _QUIT

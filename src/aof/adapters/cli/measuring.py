@@ -1,0 +1,66 @@
+"""How wide text is on a terminal, how it is cut and padded to fit, and what of it must never reach one.
+
+Titles come from anybody: a wide character takes two columns, an accent none, and a control character could paint over
+the screen or set the window's title. Must not know colours or tables.
+"""
+
+from __future__ import annotations
+
+_CUT = "…"
+_WIDE, _JOINER, _AS_PICTURE = "WF", "\u200d", "\ufe0f"
+_NO_WIDTH = ("Mn", "Me", "Cf")
+
+
+def clean(text: str, *, lines: bool = False) -> str:
+    """The text without what controls a terminal; `lines` keeps line breaks and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or _harmless(one, lines=lines) else "�" for one in text)
+
+
+def _harmless(one: str, *, lines: bool) -> bool:
+    if one in "\n\t":
+        return lines
+    import unicodedata
+
+    return one == _JOINER or unicodedata.category(one) in ("Zs", "Zl", "Co", "Cn")
+
+
+def width(text: str) -> int:
+    """How many columns the text takes."""
+    return len(text) if text.isascii() else sum(columns for _, columns in _clusters(text))
+
+
+def cut(text: str, room: int) -> str:
+    """As much of the text as fits; an ellipsis says that there was more."""
+    if width(text) <= room:
+        return text
+    kept: list[str] = []
+    left = room - 1
+    for cluster, columns in _clusters(text):
+        left -= columns
+        if left < 0:
+            break
+        kept.append(cluster)
+    return "".join(kept).rstrip() + _CUT if room > 0 else ""
+
+
+def pad(text: str, room: int) -> str:
+    """The text with spaces behind it up to so many columns."""
+    return text + " " * (room - width(text))
+
+
+def _clusters(text: str) -> list[tuple[str, int]]:
+    """What cannot be cut apart, and how many columns each takes: a character with all that joins or marks it."""
+    import unicodedata
+
+    found: list[tuple[str, int]] = []
+    joined = False
+    for one in text:
+        if found and (joined or one in (_JOINER, _AS_PICTURE) or unicodedata.category(one) in _NO_WIDTH):
+            before, columns = found[-1]
+            found[-1] = (before + one, 2 if one == _AS_PICTURE else columns)
+        else:
+            found.append((one, 2 if unicodedata.east_asian_width(one) in _WIDE else 1))
+        joined = one == _JOINER
+    return found

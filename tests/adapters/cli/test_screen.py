@@ -1,0 +1,118 @@
+"""What people see: everything fits the terminal, whatever the titles are, and colours are only where they belong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import aof
+from aof.adapters.cli.measuring import clean, cut, pad, width
+from tests.support.terminal import plain, shown
+
+PLAIN = {"NO_COLOR": "1"}
+TITLES = (
+    "plain",
+    "a very long title " * 20,
+    "日本語のタイトル 🎉 とても長い題名です " * 4,
+    "👩‍👩‍👧 family, e\u0301 accent, ❤️ heart",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan with long and wide titles, a parent, a claim and a dependency."""
+    folder = tmp_path_factory.mktemp("plan")
+    aof.init(folder / ".aof")
+    with aof.open(folder / ".aof", actor="tester") as fabric:
+        made = [fabric.create(title, priority="high").task_id for title in TITLES]
+        child = fabric.create("child " * 20, parent_id=made[0]).task_id
+        fabric.create("grandchild", parent_id=child)
+        fabric.create("waits", parent_id=made[0], depends_on=[child], agent="an-agent-with-quite-a-long-name")
+        fabric.claim(child, agent="ada")
+        fabric.progress(child, agent="ada", text="core logic done", percent=60)
+        fabric.block(made[1], reason="waiting for credentials " * 8)
+    return folder
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("list", "--tree"),
+        ("ready", "--explain"),
+        ("blocked",),
+        ("graph",),
+        ("log",),
+        ("board", "--once"),
+        ("watch", "--once"),
+        ("replay", "--at", "9"),
+        ("status",),
+    ],
+)
+def test_everything_fits_the_terminal(folder: Path, words: tuple[str, ...], columns: int) -> None:
+    text = plain(shown(*words, cwd=folder, columns=columns))
+    assert text.strip()
+    assert [line for line in text.splitlines() if width(line) > columns] == []
+
+
+def test_colours_are_for_terminals_and_for_those_who_want_them(folder: Path) -> None:
+    assert "\x1b[33m" in shown("list", cwd=folder)
+    for more in (PLAIN, {"TERM": "dumb"}):
+        assert "\x1b" not in shown("list", cwd=folder, more=more)
+
+
+def test_a_tree_has_children_below_their_parents(folder: Path) -> None:
+    lines = shown("list", "--tree", cwd=folder, columns=120, more=PLAIN).splitlines()
+    (first,) = [place for place, line in enumerate(lines) if line.rstrip().endswith("plain")]
+    assert "├─ child" in lines[first + 1]
+    assert "│  └─ grandchild" in lines[first + 2]
+    assert "└─ waits" in lines[first + 3]
+
+
+def test_show_names_relatives_and_tells_of_the_lease(folder: Path) -> None:
+    parent = shown("show", "001", cwd=folder, more=PLAIN)
+    assert "0 of 2 finished" in parent
+    assert "├─ TASK-" in parent
+    running = shown("show", "005", cwd=folder, more=PLAIN)
+    assert "held by     ada, claimed" in running
+    assert "lease ends in 4m" in running
+    assert "60 %, core logic done" in running
+    assert "parent      TASK-" in running
+    assert "plain" in running
+
+
+def test_watch_and_board_show_who_works_and_what_changed_last(folder: Path) -> None:
+    watched = plain(shown("watch", "--once", cwd=folder, columns=120))
+    assert "ada" in watched
+    assert "lease ends in 4m" in watched
+    assert "60 %" in watched
+    assert "task.transitioned" in watched.splitlines()[-1]
+    board = plain(shown("board", "--once", cwd=folder, columns=120))
+    assert "in-progress (1)" in board
+    assert "ada" in board
+    assert "task.transitioned" in board.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("abc", 3), ("日本", 4), ("🎉", 2), ("e\u0301", 1), ("👩‍👩‍👧", 2), ("❤️", 2), ("", 0)],
+)
+def test_the_width_of_text_is_that_on_a_terminal(text: str, columns: int) -> None:
+    assert width(text) == columns
+    assert width(pad(text, 10)) == 10
+
+
+@pytest.mark.parametrize("room", range(12))
+def test_text_is_cut_between_characters_and_never_takes_more_than_its_room(room: int) -> None:
+    for text in ("日本語のタイトル", "👩‍👩‍👧 family", "plain text", "e\u0301e\u0301e\u0301e\u0301"):
+        shorter = cut(text, room)
+        assert width(shorter) <= room
+        assert shorter in (text, "") or shorter.endswith("…")
+
+
+def test_what_controls_a_terminal_never_reaches_it() -> None:
+    assert clean("a\x1b[31mb\x07\r\u202e") == "a�[31mb���"
+    assert clean("a\nb\tc", lines=True) == "a\nb\tc"
+    assert clean("日本 👩‍👩‍👧 é") == "日本 👩‍👩‍👧 é"
