@@ -71,11 +71,19 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     )
 
 
-def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False) -> int:
-    """Run the service on an open fabric until it is told to stop; tells the exit code."""
+def serve(
+    fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, host: str = "127.0.0.1"
+) -> int:
+    """Run the service on an open fabric until it is told to stop, with `http` on that port; tells the exit code."""
     from aof.daemon import Service
 
-    return Service(fabric, once=once, log_json=log_json).run()
+    if http is None:
+        return Service(fabric, once=once, log_json=log_json).run()
+    from aof.serving import beside
+
+    assert isinstance(fabric.store, FilesystemStore)
+    with beside(fabric.store.paths.root, host, http) as address:
+        return Service(fabric, once=once, log_json=log_json, address=address).run()
 
 
 def diagnose(

@@ -48,6 +48,7 @@ class Service:
         *,
         once: bool = False,
         log_json: bool = False,
+        address: str | None = None,
         out: TextIO | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class Service:
         self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
         self._once = once
         self._json = log_json
+        self._address = address
         self._out = out or sys.stdout
         self._selector = selectors.DefaultSelector()
         self._hosting = Hosting(fabric, self._tell)
@@ -86,6 +88,8 @@ class Service:
             self._observe()
             self._scan()
             self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
+            if self._address is not None:
+                self._tell("http", "", f"{self._address} for those with a token, MCP at {self._address}/mcp")
             self._serve()
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
             return 0 if self._signals < _HARD else 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from aof import __version__
@@ -27,6 +29,7 @@ else:  # connecting an agent needs no tokens, and a token no agents
     tokens = Lazily("aof.app.tokens")
     wiring = Lazily("aof.adapters.agents.wiring")
 
+_STARTING, _STOPPING = 30.0, 10.0  # seconds
 Sure = Callable[[list["wiring.Change"]], bool]
 
 
@@ -112,6 +115,24 @@ def http_server(
 
     bound = listen(host, port)
     return HttpServer(app, bound, started), int(bound.getsockname()[1])
+
+
+@contextmanager
+def beside(data_dir: str, host: str, port: int) -> Iterator[str]:
+    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the address."""
+    loopback = host in ("127.0.0.1", "::1", "localhost")
+    app = make_http(data_dir, hosts=() if loopback else (host,))
+    running = threading.Event()
+    server, bound = http_server(app, host, port, running.set)
+    thread = threading.Thread(target=server.run, name="http", daemon=True)
+    thread.start()
+    try:
+        if not running.wait(_STARTING):
+            raise Unavailable("the HTTP server did not start", "try again, or run 'aof up' without --http")
+        yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
+    finally:
+        server.stop()
+        thread.join(_STOPPING)
 
 
 def wire_agents(

@@ -20,8 +20,11 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--once", "stop when nothing is left to do"),
             Option("--log-json", "one JSON object a line instead of text"),
+            Option("--http", "serve HTTP and MCP on this port as well; 0 takes a free one", metavar="PORT", type="int"),
+            Option("--host", "the address for --http; loopback unless you name another", metavar="H"),
         ),
-        help="The first SIGTERM or SIGINT lets workers end in their own time, a second one does not.",
+        help="The first SIGTERM or SIGINT lets workers end in their own time, a second one does not. Whoever connects "
+        "over HTTP needs a token; 'aof help token' says how.",
         example="aof up",
     ),
 )
