@@ -21,25 +21,28 @@ if TYPE_CHECKING:
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
-_ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
+_ENDED_BY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _QUIT = (b"q", b"Q", b"\x1b")
 _LOOKS = 4
 
 
 def follow(draw: Callable[[Screen], None], changed: Callable[[float], bool]) -> None:
-    """Draw again whenever something has changed, and each second, for times pass; until Ctrl-C or `q`."""
-    with _terminal() as out:
-        try:
-            while True:
-                out.write(_frame(draw))
-                out.flush()
-                for _ in range(_LOOKS):
-                    if _asked_to_quit():
-                        return
-                    if changed(1 / _LOOKS):
-                        break
-        except KeyboardInterrupt:
-            return
+    """Draw again whenever something has changed, and each second, for times pass; until Ctrl-C or `q`.
+
+    A signal only leaves a note: raised as an error it could get lost in whatever runs at that moment.
+    """
+    ended: list[int] = []
+    with _terminal(ended) as out:
+        while not ended:
+            out.write(_frame(draw))
+            out.flush()
+            for _ in range(_LOOKS):
+                if _asked_to_quit():
+                    ended.append(signal.SIGINT)
+                if ended or changed(1 / _LOOKS):
+                    break
+    if ended[0] != signal.SIGINT:
+        raise SystemExit(128 + ended[0])
 
 
 class _Paper(io.StringIO):
@@ -58,12 +61,12 @@ def _frame(draw: Callable[[Screen], None]) -> str:
 
 
 @contextmanager
-def _terminal() -> Iterator[Any]:
-    """The other screen of the terminal, without cursor and echo; signals that end the process give it back first."""
+def _terminal(ended: list[int]) -> Iterator[Any]:
+    """The other screen of the terminal, without cursor and echo; signals that would end the process are noted."""
     out = sys.stdout
 
     def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
+        ended.append(number)
 
     def suspend(_number: int, _frame: object) -> None:
         leave()

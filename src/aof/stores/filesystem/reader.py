@@ -152,6 +152,13 @@ class Reader:
                 return day, size
         return "", 0
 
+    def newest(self) -> int:
+        """The number of the last whole commit's last event, found from behind."""
+        for day in reversed(log_days(self._paths)):
+            if (last := log_tail.last_event(self._paths.log(day))) is not None:
+                return last.seq
+        return 0
+
     def _hash_before(self, day: str) -> str:
         """The hash of the last event before a day."""
         for earlier in reversed(log_days(self._paths)):

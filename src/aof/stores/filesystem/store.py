@@ -20,7 +20,7 @@ from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.locks import STRIPES, Held, stripe
 from aof.stores.filesystem.looking import digest, read, read_seen, seen
 from aof.stores.filesystem.parts import Parts
-from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED, Paths, folder_of
+from aof.stores.filesystem.paths import DIRECTORIES, Paths, folder_of
 from aof.stores.filesystem.reader import Position
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Active, Checkup, Page, Scope
-    from aof.stores.filesystem import foreign, markdown, upkeep
+    from aof.stores.filesystem import another_log, foreign, markdown, upkeep
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handoffs
@@ -47,6 +47,7 @@ else:  # lists and counts need none of these
     ports = Lazily("aof.ports.store")
     runs = Lazily("aof.core.runs.run")
     times = Lazily("aof.core.times")
+    another_log = Lazily("aof.stores.filesystem.another_log")
     foreign = Lazily("aof.stores.filesystem.foreign")
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
@@ -136,13 +137,7 @@ class FilesystemStore(Parts):
         for name in ("", *DIRECTORIES):
             with suppress(FileExistsError):
                 disk.make_dir(f"{root}/{name}" if name else root)
-        for name, lines in ((".gitignore", IGNORED), (".gitattributes", UNMERGED)):
-            if not os.path.lexists(f"{root}/{name}"):
-                disk.write_durable(f"{root}/{name}", "".join(f"{line}\n" for line in lines).encode())
-        for name in DIRECTORIES:
-            keep = f"{root}/{name}/.gitkeep"
-            if f"{name.split('/')[0]}/" not in IGNORED and name != "events/torn" and not os.path.lexists(keep):
-                os.close(disk.create(keep))  # git removes a folder with its last file, also below those who use it
+        another_log.prepare(root, disk)
         if fresh:
             checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
         return fresh
@@ -173,24 +168,6 @@ class FilesystemStore(Parts):
             for lock in held[1:]:
                 self.intents.clear(lock)
             self._save_checkpoint()
-        finally:
-            self.locks.release(held)
-
-    def _start_over(self) -> None:
-        """The log is another one than before: heads and index follow it, unless the files know more than it does."""
-        held = self.locks.acquire_all(_EVERY_STRIPE)
-        try:
-            self.log.refresh(sound=True)
-            newest = self.recovery.highest_rev()
-            if newest > self.log.seq:
-                raise LogDamaged(
-                    f"the log was replaced by one that lacks event {newest}, which the file of a task was written by",
-                    "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
-                    seq=newest,
-                )
-            self.begin_anew()
-            for lock in held:
-                self.intents.clear(lock)
         finally:
             self.locks.release(held)
 
@@ -231,7 +208,7 @@ class FilesystemStore(Parts):
         """Begin a unit of work; now and then a checkpoint comes first."""
         if self._log is not None and self._log.replaced:
             with clearly("take in another log"):
-                self._start_over()
+                another_log.start_over(self)
         if self._log is not None and self._log.seq - self._checkpointed > _CHECKPOINT_EVERY:
             self._checkpointed = self._log.seq
             self.checkpoint()
@@ -497,7 +474,7 @@ class FilesystemStore(Parts):
             end = self.reader.end()
             if end != known:
                 known = end
-                if next(self.reader.events(after), None) is not None:
+                if self.reader.newest() > after:
                     return True
             left = deadline - self._clock.monotonic()
             if left <= 0:

@@ -40,18 +40,31 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
         for event in events:
             last = event.seq
             context.deliver_line(event, partial(event_line, event=event, now=now))
-        with suppress(KeyboardInterrupt):  # the way to end it
-            for event in fabric.follow(after=last, timeout=float("inf")):
-                fits = kind is None or event.type in (kind, f"task.{kind}")
-                if fits and (wanted is None or event.task_id == wanted):
-                    context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
-        return Answer(None, lambda _screen: None, said=True)
+        _end_on_interrupt()
+        for event in fabric.follow(after=last, timeout=float("inf")):
+            fits = kind is None or event.type in (kind, f"task.{kind}")
+            if fits and (wanted is None or event.task_id == wanted):
+                context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
 
     def text(screen: Screen) -> None:
         for event in events:
             event_line(screen, event, now)
 
     return Answer({"events": events}, text)
+
+
+def _end_on_interrupt() -> None:
+    """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
+    import os
+    import signal
+    import sys
+
+    def end(_number: int, _frame: object) -> None:
+        with suppress(RuntimeError, OSError):  # somebody may be in the middle of writing
+            sys.stdout.flush()
+        os._exit(0)
+
+    signal.signal(signal.SIGINT, end)
 
 
 def event_line(screen: Screen, event: Event, now: int) -> None:
