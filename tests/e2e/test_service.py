@@ -264,7 +264,7 @@ class TestEnds:
         task_id = create(root, "ada")
         once(root)
         assert task(root, task_id).status == "review"
-        assert not _of_run(f"RUN-{task_id[5:]}-1")
+        assert not _of_run(root, f"RUN-{task_id[5:]}-1")
 
     @requirement("task.status.cancelling", "task.events.cancel-requested", "task.control.cancel")
     def test_a_cancelled_task_stops_its_worker_by_force_if_need_be(self, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ class TestEnds:
             task_id = create(root, "ada")
             child = create(root, "ada", parent_id=task_id, depends_on=[task_id])
             up.wait("message", task_id)
-            (pid,) = _of_run(f"RUN-{task_id[5:]}-1")
+            (pid,) = _of_run(root, f"RUN-{task_id[5:]}-1")
             with open_fabric(root, actor="pm") as fabric:
                 assert fabric.cancel(task_id, reason="not needed").status == "in-progress"
                 assert fabric.show(task_id)["normalizedStatus"] == "cancelling"
@@ -318,7 +318,7 @@ class TestTheServiceItself:
             begun = json.loads(path.read_text())["beatCount"]
             _until(lambda: json.loads(path.read_text())["beatCount"] >= begun + 8, "beats over several leases")
             assert task(root, task_id).status == "in-progress"
-            (pid,) = _of_run(f"RUN-{task_id[5:]}-1")
+            (pid,) = _of_run(root, f"RUN-{task_id[5:]}-1")
             up.end(signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
         with open_fabric(root, actor="pm") as fabric:
@@ -330,7 +330,7 @@ class TestTheServiceItself:
         with Up(root) as up:
             task_id = create(root, "ada")
             up.wait("message", task_id)
-            orphans = _of_run(f"RUN-{task_id[5:]}-1")
+            orphans = _of_run(root, f"RUN-{task_id[5:]}-1")
             assert len(orphans) == 2
             up.end(signal.SIGKILL)
         assert all(lives(pid) for pid in orphans)
@@ -345,6 +345,28 @@ class TestTheServiceItself:
         (failed,) = events(root, "task.attempt.failed", task_id)
         assert failed.payload["error"]["code"] == "host_died"
 
+    def test_the_same_run_of_another_data_directory_is_no_orphan(self, tmp_path: Path) -> None:
+        agents = {"ada": scripted("update=on", "wait")}
+        here, there = directory(tmp_path / "here", agents), directory(tmp_path / "there", agents)
+        with Up(there) as other:
+            mine, theirs = create(here, "ada"), create(there, "ada")
+            other.wait("message", theirs)
+            with Up(here) as up:
+                up.wait("message", mine)
+                up.end(signal.SIGKILL)
+            (orphan,), (neighbour,) = (
+                _of_run(root, f"RUN-{one[5:]}-1") for root, one in ((here, mine), (there, theirs))
+            )
+            (tmp_path / "link").symlink_to(here)
+            with Up(tmp_path / "link") as up:
+                up.wait("requeue", mine)
+                _until(lambda: not lives(orphan), "the end of the orphan")
+                up.end()
+            assert lives(neighbour)
+            assert task(there, theirs).status == "in-progress"
+            other.end()
+        assert mine == theirs, "each is the first of its day"
+
     def test_a_signal_lets_workers_end_and_gives_their_tasks_back(self, tmp_path: Path) -> None:
         root = directory(tmp_path, {"ada": scripted("update=on", "wait"), "bert": scripted("report=done", "wait")})
         with Up(root) as up:
@@ -355,7 +377,7 @@ class TestTheServiceItself:
         given_back = task(root, open_one)
         assert (given_back.status, given_back.retry.failures) == ("ready", 0)
         assert task(root, reported).status == "review"
-        assert not _of_run(f"RUN-{open_one[5:]}-1")
+        assert not _of_run(root, f"RUN-{open_one[5:]}-1")
 
     def test_a_second_signal_does_not_wait(self, tmp_path: Path) -> None:
         slow = {"runner": {"kind": "process", "command": scripted("deaf", "update=on", "wait"), "grace": "10m"}}
@@ -366,7 +388,7 @@ class TestTheServiceItself:
             up.process.send_signal(signal.SIGTERM)
             up.wait("stopping")
             assert up.end(signal.SIGTERM) == 1
-        assert not _of_run(f"RUN-{task_id[5:]}-1")
+        assert not _of_run(root, f"RUN-{task_id[5:]}-1")
         assert task(root, task_id).status == "ready"
 
     def test_two_services_at_once_run_each_task_once(self, tmp_path: Path) -> None:
@@ -477,9 +499,9 @@ class TestTheServiceItself:
         assert all(task_id in line for line in said[1:-1])
 
 
-def _of_run(run_id: str) -> list[int]:
+def _of_run(root: Path, run_id: str) -> list[int]:
     """The processes that carry the run in their environment."""
-    return sorted(of_run(run_id))
+    return sorted(of_run(str(root), run_id))
 
 
 def _until(condition: Any, what: str) -> None:

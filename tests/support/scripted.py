@@ -70,6 +70,8 @@ def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
             say("coffee.request", {})
         case "deaf":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        case "hear":
+            signal.signal(signal.SIGTERM, lambda *_: out(rest))
         case "child":
             subprocess.Popen(["sleep", "600"])
         case "flood":

@@ -138,8 +138,8 @@ class ProcessRunner:
             return False
 
     def sweep(self, run_id: str) -> None:
-        """Kill what carries the run in its environment."""
-        processes.end(processes.of_run(run_id))
+        """Kill what carries the run, of this data directory, in its environment."""
+        processes.end(processes.of_run(self._root, run_id))
 
     def _variables(self, work: Work) -> dict[str, str]:
         return {

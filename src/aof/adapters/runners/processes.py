@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _STARTED = 19  # the field of /proc/<pid>/stat that tells when the process began, counted after its name
+_PLACE = b"AOF_DATA_DIR="
 
 
 def born(pid: int) -> str | None:
@@ -28,15 +29,25 @@ def space() -> str:
         return ""
 
 
-def of_run(run_id: str) -> Iterator[int]:
-    """The processes that were started for a run, by what stands in their environment."""
+def of_run(root: str, run_id: str) -> Iterator[int]:
+    """The processes that were started for a run of this data directory, by what stands in their environment.
+
+    The run alone would not do: every data directory has a first task of the day.
+    """
     mark = f"AOF_RUN_ID={run_id}".encode()
     with suppress(OSError):
         for name in os.listdir("/proc"):  # noqa: PTH208 - numbers, not paths
             if name.isdigit() and int(name) != os.getpid():
                 with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                    if mark in file.read().split(b"\0"):
+                    variables = file.read().split(b"\0")
+                    if mark in variables and _is_in(root, variables):
                         yield int(name)
+
+
+def _is_in(root: str, variables: list[bytes]) -> bool:
+    """Whether the environment names this data directory, by whatever path."""
+    named = next((one.removeprefix(_PLACE) for one in variables if one.startswith(_PLACE)), b"")
+    return os.path.samefile(named, root)  # noqa: PTH121 - a name in bytes
 
 
 def end(pids: Iterator[int]) -> int:
