@@ -12,6 +12,7 @@ from aof.bootstrap import open_fabric
 from aof.core.times import millis
 from aof.testing import FakeClock
 from tests.app.conftest import Room
+from tests.support.messages import Post, report, update
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
 
@@ -62,6 +63,26 @@ def test_earlier_attempts_stay_as_they_were_over_retries_crashes_and_restarts(ro
     (room.root / "index.sqlite").unlink()
     room.fabric = room.opened()
     assert [run["attempt"] for run in room.attempts(task_id)] == list(range(1, 10))
+
+
+@requirement("task.attempts.not-new-when")
+def test_what_happens_during_a_run_makes_no_new_one(room: Room, fabric: Fabric, post: Post) -> None:
+    task_id = room.task(agent="ada")
+    run = fabric.claim(task_id, agent="ada", key="k").run_id
+    again, done = update(task_id, progress="half way"), report(task_id)
+    for number in range(100):
+        fabric.heartbeat(task_id, run=run)
+        fabric.heartbeat(task_id, run=run, ttl=60 + number)
+        fabric.progress(task_id, run=run, text=f"step {number}")
+        fabric.update(task_id, run=run, body=f"Body {number}.\n")
+        fabric.edit(task_id, title=f"Title {number}", priority="high" if number % 2 else "low")
+        assert post.send(again, run=run).outcome in ("accepted", "noop")
+        assert fabric.claim(task_id, agent="ada", key="k").run_id == run
+    for _ in range(100):
+        assert post.send(done, run=run).outcome in ("accepted", "noop")
+    assert [one["runId"] for one in room.attempts(task_id)] == [run]
+    assert len(room.events(task_id, "task.attempt.started")) == 1
+    assert (room.front(task_id)["lease"]["epoch"], fabric.get(task_id).retry.attempts) == (1, 1)
 
 
 @requirement("task.attempts.timing")

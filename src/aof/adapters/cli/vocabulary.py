@@ -17,6 +17,7 @@ _MAYBE_ID = Argument(
 _RUN = Option("--run", "the run to act for, as the claim returned it (else $AOF_RUN_ID)", metavar="R")
 _AGENT = Option("--agent", "who acts", metavar="A")
 _REASON = Option("--reason", "why; it is recorded", metavar="T")
+_ARCHIVED = Option("--archived", "also what was put away")
 _FILTERS = (
     Option("--status", "only this status", metavar="S"),
     Option("--agent", "only what this agent holds or is meant to do", metavar="A"),
@@ -95,7 +96,7 @@ VERBS: tuple[Verb, ...] = (
         "list tasks",
         "reading:list_tasks",
         aliases=("ls",),
-        options=(*_FILTERS, Option("--tree", "children below their parents")),
+        options=(*_FILTERS, _ARCHIVED, Option("--tree", "children below their parents")),
         example="aof list --status in-progress",
     ),
     Verb(
@@ -120,7 +121,7 @@ VERBS: tuple[Verb, ...] = (
         "status",
         "how many tasks are in which status",
         "reading:status",
-        options=_FILTERS,
+        options=(*_FILTERS, _ARCHIVED),
         example="aof status --compact",
     ),
     Verb(
