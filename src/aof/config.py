@@ -41,6 +41,9 @@ schemaVersion = 1
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
 
+# [handoff]
+# defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
+
 # [notify]                       # who is told that a task came to review, was blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
@@ -93,6 +96,12 @@ class SchedulerSettings(Section):
     promote: bool = True
 
 
+class HandoffSettings(Section):
+    """How long an answer to a handoff may take."""
+
+    default_timeout: float = 3600.0
+
+
 class NotifySettings(Section):
     """Who is told that a task needs somebody."""
 
@@ -113,6 +122,7 @@ class Settings(Section):
     sla: Mapping[Literal["backlog", "ready", "in-progress", "review", "blocked"], float] = MappingProxyType({})
     resources: Mapping[str, int] = MappingProxyType({})
     notify: NotifySettings = NotifySettings()
+    handoff: HandoffSettings = HandoffSettings()
 
     def policy(self) -> Policy:
         """The part that decisions depend on."""
@@ -126,6 +136,7 @@ class Settings(Section):
                 max_concurrent=self.scheduler.max_concurrent,
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
+                handoff_ms=int(self.handoff.default_timeout * 1000),
             ),
             maintainers=self.maintainers,
         )

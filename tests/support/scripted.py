@@ -77,6 +77,9 @@ def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
         case "flood":
             sys.stdout.write("x" * int(rest) + "\n")
             sys.stdout.flush()
+        case "print":
+            with open(rest, encoding="utf-8") as file:
+                out(file.read())
         case "wait":
             signal.pause()
         case "read":

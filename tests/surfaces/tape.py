@@ -12,7 +12,8 @@ from tests.surfaces.doors import Answer, Door, Refusal
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
-_ID = re.compile(r"\b(TASK|RUN)-(\d{4}-\d\d-\d\d-\d{3,})")
+_ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
+_HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq)": )\d+', re.MULTILINE)
 
 
@@ -56,6 +57,10 @@ class Tape:
         """A new task's ID."""
         return str(self.ask("create", title=title, **({"brief": "All of it.\n"} | given))["taskId"])
 
+    def made(self, *task_ids: str) -> None:
+        """Tasks that were made beside the script, and whose files count as well."""
+        self._made |= set(task_ids)
+
     def edit(self, path: str, old: str, new: str) -> None:
         """What a person does to a file of the data directory."""
         file = self._door.root / path
@@ -71,7 +76,11 @@ class Tape:
         """Of a call that is wrong in itself only the code counts: each surface meets it at another depth."""
         if isinstance(answer, Refusal):
             return [answer.code, "" if answer.code == "invalid" else self._same(answer.message)]
-        return json.loads(self._same(json.dumps(answer, indent=0)))
+        return self.comparable(answer)
+
+    def comparable(self, value: Any) -> Any:
+        """Plain data without what differs from run to run."""
+        return json.loads(self._same(json.dumps(value, indent=0)))
 
     def files(self) -> dict[str, str]:
         """The files of the tasks that the script has made, as they are now."""
@@ -84,7 +93,7 @@ class Tape:
         return path.relative_to(self._door.root).as_posix()
 
     def _same(self, text: str) -> str:
-        text = _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text)))
+        text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))
         return _ID.sub(
             lambda found: f"{found.group(1)}-{self._ids.setdefault(found.group(2), _letter(self._ids))}", text
         )

@@ -1,4 +1,7 @@
-"""After a commit: who should be told that a task came to review, was blocked or is done. Must not know how."""
+"""After a commit: who should be told that a task came to review, was blocked, is done, or that nobody answers for it.
+
+Must not know how.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ TOLD: Final = frozenset({"review", "blocked", "done"})
 
 
 def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
-    """One notification for each task that a commit left in such a status. A failure is only warned of."""
-    last = {event.task_id: event for event in done.events if event.type == "task.transitioned"}
+    """One notification for each task that a commit left in such a status, or handed in vain. A failure is warned of."""
+    last = {event.task_id: event for event in done.events if event.type in ("task.transitioned", "handoff.unanswered")}
     for task_id, event in last.items():
-        if event.payload["to"] not in TOLD:
+        moved = event.type == "task.transitioned"
+        if moved and event.payload["to"] not in TOLD:
             continue
         try:
             task = done.task if done.task is not None and done.task.id == task_id else look(task_id)
@@ -25,8 +29,8 @@ def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
                 Notification(
                     task_id=task_id,
                     title=task.title,
-                    from_status=event.payload["from"],
-                    status=event.payload["to"],
+                    from_status=event.payload["from"] if moved else task.status,
+                    status=event.payload["to"] if moved else task.status,
                     actor=event.agent or event.actor,
                     timestamp=event.timestamp,
                     seq=event.seq,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from aof.app.pending import Pending
 from aof.app.results import Recovered, Result
 from aof.core.errors import AofError, UnusableOrgChart
 from aof.core.scheduling.charted import crew_of
@@ -82,6 +83,7 @@ class Tick:
         self._store: Store = fabric.store
         self._clock: Clock = fabric._clock  # noqa: SLF001 - the same room
         self._policy: Policy = fabric._policy  # noqa: SLF001 - the same room
+        self._pending = Pending(self._store)
         self.last = Snapshot()
 
     def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
@@ -148,8 +150,10 @@ class Tick:
         free = {task.id for task in (*promotable, *ready) if not _waits(task)}
         if any(_waits(task) for task in ready):
             free |= {task.id for task in self._find(Query(runnable_at=_WHENEVER))}
+        running = self._running()
         return msgspec.structs.replace(
-            self._running(),
+            running,
+            handoffs=self._pending.among((*running.running, *ready)),
             backlog=others["backlog"] or promotable,
             ready=ready,
             blocked=others["blocked"],
@@ -183,6 +187,12 @@ class Tick:
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=ACTOR, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _unanswered(self, action: Action, task: Task) -> str | None:
+        from aof.core.handoffs.unanswered import SayUnanswered
+
+        said = SayUnanswered(actor=ACTOR, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason)
+        return self._did(said)
 
     def _expire(self, _action: Action, task: Task) -> str | None:
         done = self._expired(task)
@@ -235,6 +245,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "timeout": Tick._time_out,  # noqa: SLF001
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
+    "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
 

@@ -208,8 +208,8 @@ class Store(Protocol):
         """Every run of the task, oldest first."""
         ...
 
-    def handoffs(self) -> tuple[Handoff, ...]:
-        """Every handoff, oldest first."""
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
         ...
 
     def path_of(self, task: Task) -> str:

@@ -9,7 +9,9 @@ import json
 
 import msgspec
 
-from aof.protocol.detection import PREFIX
+from aof.protocol.detection import LARGEST, PREFIX
+
+_WIDEST = 4  # bytes of a character
 
 
 def messages_in(text: str) -> list[object]:
@@ -28,7 +30,7 @@ def _whole(text: str) -> list[object] | None:
         return None
     if prefixed:
         return [text]
-    return list(value) if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, list) else [_sized(value, text.strip())]
 
 
 def _sequence(text: str) -> list[object] | None:
@@ -44,7 +46,15 @@ def _sequence(text: str) -> list[object] | None:
         if text[place] != "{":
             return None
         try:
-            value, place = decoder.raw_decode(text, place)
+            value, after = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             return None
-        found.append(value)
+        found.append(_sized(value, text[place:after]))
+        place = after
+
+
+def _sized(value: object, text: str) -> object:
+    """What is larger than any message may be stays the text that it came as: that is the size that counts."""
+    if not isinstance(value, dict) or "protocol" not in value or _WIDEST * len(text) <= LARGEST:
+        return value
+    return text if len(text.encode("utf-8", "surrogateescape")) > LARGEST else value

@@ -97,10 +97,12 @@ class MemoryStore:
         with self._kept.lock:
             return tuple(copied(run) for run in self._kept.one(task_id).runs)
 
-    def handoffs(self) -> tuple[Handoff, ...]:
-        """Every handoff, oldest first."""
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
         with self._kept.lock:
-            found = [copied(one) for folded in self._kept.folded.values() for one in folded.handoffs.values()]
+            every = self._kept.folded.values()
+            asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
+            found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
 
     def path_of(self, task: Task) -> str:

@@ -23,6 +23,7 @@ def crew_of(chart: OrgChart) -> Crew:
             concurrency=agent.concurrency,
             limit_ms=agent.max_execution_ms,
             active=agent.active,
+            ack_ms=agent.runner.ack_timeout_ms,
         )
         for agent in chart.agents
     }

@@ -10,7 +10,10 @@ from aof.core.tasks.task import Task
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent: how it is run, how many runs it may have at once, and how long one may take."""
+    """One agent: how it is run, how many runs it may have at once, and how long one may take.
+
+    `ack_ms` is how long it may take to answer a handoff, where the chart says so.
+    """
 
     agent: str
     kind: str = "pull"
@@ -18,6 +21,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     limit_ms: int | None = None
     active: bool = True
+    ack_ms: int | None = None
 
 
 class Nobody(msgspec.Struct, frozen=True):

@@ -73,7 +73,25 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
                 actions.append(verdict)
             else:
                 left.append(LeftAlone(task_id=task.id, reason=verdict))
+    actions += _late_answers(view)
     return Plan(actions=tuple(actions), left=tuple(left), next_at=view.next_at)
+
+
+def _late_answers(view: View) -> list[Action]:
+    """The handoffs that should have been answered by now; beside what is done with their tasks."""
+    if not view.snapshot.handoffs:
+        return []
+    from aof.core.scheduling.acknowledging import answer_due, unanswered  # noqa: PLC0415 - few tasks are handed on
+
+    late: list[Action] = []
+    for handoff in view.snapshot.handoffs:
+        seat = view.crew.seats.get(handoff.to_agent)
+        due = answer_due(handoff, seat, STARTED, view.policy.scheduling.handoff_ms)
+        if due <= view.now:
+            late.append(unanswered(handoff, due))
+        else:
+            view.again(due)
+    return late
 
 
 def _schedule(task: Task) -> tuple[int, str, tuple[str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from aof.core.handoffs.handoff import Handoff
 from aof.core.runs.pulse import Boot
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks.task import Task
@@ -13,7 +14,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unfinished tasks by what can be done with them, each group in the order of the schedule.
 
     `free` are those in `ready` and `backlog` that wait for no other task. `hosted` are the runs that this process
-    keeps alive, `orphaned` those whose host has died. Finished tasks are not part of it, however many there are.
+    keeps alive, `orphaned` those whose host has died. `handoffs` are those that wait for an answer. Finished tasks are
+    not part of it, however many there are.
     """
 
     running: tuple[Task, ...] = ()
@@ -26,6 +28,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     boot: Boot | None = None
     hosted: frozenset[str] = frozenset()
     orphaned: frozenset[str] = frozenset()
+    handoffs: tuple[Handoff, ...] = ()
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -37,6 +40,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     agent: str | None = None
     run_id: str | None = None
     hop: str | None = None
+    handoff_id: str | None = None
 
 
 class LeftAlone(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

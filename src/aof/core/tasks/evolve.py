@@ -206,6 +206,10 @@ def _delegated(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
 
 
+def _unanswered(task: Task, event: Event) -> dict[str, Any]:
+    return {"metadata": task.metadata | {"handoffUnanswered": event.payload["handoffId"]}}
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -225,4 +229,5 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.archived": _archived,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
+    "handoff.unanswered": _unanswered,
 }

@@ -6,7 +6,7 @@ Everything follows from the log and can be redone. Must not know who may hand wh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import msgspec
@@ -69,6 +69,10 @@ class Handoffs:
         """Every handoff that has a record, oldest first."""
         found = (self._read(name) for name in self._names())
         return tuple(sorted(filter(None, found), key=age))
+
+    def among(self, tasks: Iterable[Task]) -> tuple[Handoff, ...]:
+        """The handoffs of these tasks, oldest first."""
+        return tuple(sorted((handoff for task in tasks for handoff in self.of(task)), key=age))
 
     def unproven(self, last: int) -> list[str]:
         """The records that cannot be read, or were written after the log's last event."""

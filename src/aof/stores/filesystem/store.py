@@ -394,10 +394,10 @@ class FilesystemStore(Parts):
         with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
 
-    def handoffs(self) -> tuple[Handoff, ...]:
-        """Every handoff, oldest first."""
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
         with clearly("read the handoffs"):
-            return self.handed.all()
+            return self.handed.all() if tasks is None else self.handed.among(tasks)
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
