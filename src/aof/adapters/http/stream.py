@@ -23,7 +23,7 @@ _PAGE = 500
 
 
 class Follower:
-    """One look at the log for all streams: however many there are, they cost one waiting thread, and none costs none."""
+    """One look at the log for all streams: many cost one waiting thread, and none costs none."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
