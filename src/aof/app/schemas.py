@@ -67,6 +67,12 @@ def shown_fields(operation: Operation) -> tuple[FieldInfo, ...]:
     return tuple(fields[name] for name in names)
 
 
+@cache
+def shown_names(operation: Operation) -> frozenset[str]:
+    """What those parameters are called on the wire."""
+    return frozenset(field.encode_name for field in shown_fields(operation))
+
+
 def output_schema(operation: Operation) -> dict[str, Any]:
     """What the operation answers."""
     return schema_of(operation.result)
