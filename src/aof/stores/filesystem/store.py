@@ -328,6 +328,10 @@ class FilesystemStore(Parts):
         with clearly("reserve an ID"):
             return self.counter.next(times.day(now))
 
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again; too late is fine."""
+        self.counter.put_back(unused)
+
     def find(self, query: Query) -> Page:
         """Answer from the index."""
         with clearly("read the index"):
