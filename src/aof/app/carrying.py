@@ -48,7 +48,7 @@ class Carrying(Organising):
         try:
             return msgspec.convert(given, kind)
         except msgspec.ValidationError as error:
-            raise invalid(str(error), kind) from None
+            raise invalid(str(error), kind, given) from None
 
     def _execute(self, command: c.OnTask) -> Done:
         done = execute.execute(self.store, self._clock, self._policy_for(command), command)

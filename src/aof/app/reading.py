@@ -62,7 +62,10 @@ class Reading:
         wanted = (status,) if isinstance(status, str) else status or ()
         for name in wanted:
             if name not in STATUSES:
-                raise InvalidInput(f"there is no status {name[:80]!r}", f"use one of: {', '.join(STATUSES)}")
+                there = ", ".join(STATUSES)
+                raise InvalidInput(
+                    f"'status' cannot be {name[:80]!r}; choose one of {there}", "leave 'status' out for all of them"
+                )
         if not _is_count(limit):
             raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
         return Query(status=wanted, agent=agent, tag=tag, search=search, limit=limit, archived=archived)
