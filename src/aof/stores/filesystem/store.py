@@ -458,12 +458,13 @@ class FilesystemStore(Parts):
     def head(self) -> int:
         """The number of the last event."""
         with clearly("read the log"):
-            self.log.refresh()
+            self.log.refresh(sound=True)
             self.log.flush()
             return self.log.seq
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
-        """Durable events in order."""
+        """Durable events in order; in a log whose last flush has failed nobody can tell which ones are."""
+        self.log.refuse_poisoned()
         if task_id is None:
             yield from self.reader.events(after)
         else:
