@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Active, Checkup, Page, Scope
-    from aof.stores.filesystem import another_log, foreign, markdown, upkeep
+    from aof.stores.filesystem import another_log, foreign, markdown, upkeep, waiting
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handoffs
@@ -52,9 +52,9 @@ else:  # lists and counts need none of these
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
     upkeep = Lazily("aof.stores.filesystem.upkeep")
+    waiting = Lazily("aof.stores.filesystem.waiting")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 _EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES))
 
 
@@ -471,21 +471,8 @@ class FilesystemStore(Parts):
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
 
     def wait(self, after: int, timeout: float) -> bool:
-        """Look at the size of one file, less and less often, until it grows."""
-        deadline = self._clock.monotonic() + timeout
-        pause = _SHORTEST_WAIT
-        known = None
-        while True:
-            end = self.reader.end()
-            if end != known:
-                known = end
-                if self.reader.newest() > after:
-                    return True
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return False
-            self._clock.sleep(min(pause, left))
-            pause = min(pause * 2, _LONGEST_WAIT)
+        """Sleep until an event comes."""
+        return waiting.wait(self.reader, self._clock, after, timeout)
 
     def close(self) -> None:
         """Let go of everything."""
