@@ -32,7 +32,8 @@ class Reading:
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
-        part = _as_meant(_text(part))
+        asked = _text(part)
+        part = _as_meant(asked)
         if is_task_id(part):
             return part
         found = self._store.ids(part) if is_part(part) else ()
@@ -43,7 +44,7 @@ class Reading:
             if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
                 raise TaskNotFound(f"there is no task {part!r}", f"did you mean '{padded}'?", asked=part)
             raise TaskNotFound(
-                f"there is no task {part[:80]!r}", "list what there is", Call("list", {}), asked=part[:80]
+                f"there is no task {asked[:80]!r}", "list what there is", Call("list", {}), asked=asked[:80]
             )
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
         raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", "use more of the ID", matches=list(found))
