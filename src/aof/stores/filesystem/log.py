@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from aof.core.errors import CommitUnknown, LockTimeout, LogPoisoned
+from aof.core.errors import CommitUnknown, LockTimeout
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
-from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.log_state import State, poisoned
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position, log_days
@@ -141,7 +141,7 @@ class Log:
     def refuse_poisoned(self) -> None:
         """For who is about to answer from events that nobody has answered from before; raises LogPoisoned."""
         if self.is_poisoned():
-            raise _poisoned()
+            raise poisoned()
 
     def close(self) -> None:
         """Close the open files."""
@@ -160,7 +160,7 @@ class Log:
         if self._flushing.failed and not self._flushing.noted:
             self._note_failure(held, state)
         if state.poisoned:
-            raise _poisoned()
+            raise poisoned()
         self._flushing.failed = False  # somebody has healed the log since
         return state
 
@@ -197,14 +197,7 @@ class Log:
                 self._flushing.now(self._file.fd)
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
                 self._note_failure(held, state)
-                raise _poisoned() from error
+                raise poisoned() from error
         self._file.begin(today)
         state.day = today
         self._put(held, state)
-
-
-def _poisoned() -> LogPoisoned:
-    return LogPoisoned(
-        "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
-        "run 'aof doctor --fix'",
-    )

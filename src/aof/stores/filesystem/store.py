@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Active, Checkup, Page, Scope
-    from aof.stores.filesystem import another_log, foreign, markdown, upkeep
+    from aof.stores.filesystem import another_log, foreign, markdown, upkeep, waiting
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handoffs
@@ -53,9 +53,9 @@ else:  # lists and counts need none of these
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
     upkeep = Lazily("aof.stores.filesystem.upkeep")
+    waiting = Lazily("aof.stores.filesystem.waiting")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 
 
 class FilesystemStore(Parts):
@@ -281,6 +281,10 @@ class FilesystemStore(Parts):
         with clearly("reserve an ID"):
             return self.counter.next(times.day(now))
 
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again; too late is fine."""
+        self.counter.put_back(unused)
+
     def find(self, query: Query) -> Page:
         """Answer from the index."""
         with clearly("read the index"):
@@ -407,33 +411,21 @@ class FilesystemStore(Parts):
     def head(self) -> int:
         """The number of the last event."""
         with clearly("read the log"):
-            self.log.refresh()
+            self.log.refresh(sound=True)
             self.log.flush()
             return self.log.seq
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
-        """Durable events in order."""
+        """Durable events in order; in a log whose last flush has failed nobody can tell which ones are."""
+        self.log.refuse_poisoned()
         if task_id is None:
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
 
     def wait(self, after: int, timeout: float) -> bool:
-        """Look at the size of one file, less and less often, until it grows."""
-        deadline = self._clock.monotonic() + timeout
-        pause = _SHORTEST_WAIT
-        known = None
-        while True:
-            end = self.reader.end()
-            if end != known:
-                known = end
-                if self.reader.newest() > after:
-                    return True
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return False
-            self._clock.sleep(min(pause, left))
-            pause = min(pause * 2, _LONGEST_WAIT)
+        """Sleep until an event comes."""
+        return waiting.wait(self.reader, self._clock, after, timeout)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -35,6 +35,7 @@ def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
         return entry
 
     try:
+        store.log.refuse_poisoned()
         with tarfile.open(temporary, "w:gz", compresslevel=6) as archive:
             archive.add(store.paths.root, arcname=".aof", filter=wanted)
         os.replace(temporary, target)

@@ -49,6 +49,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         for event in events:
             event_line(screen, event, now)
+        if not events:
+            screen.line("no event matches" if after or kind is not None else "nothing has happened yet")
 
     return Answer({"events": events}, text)
 

@@ -24,12 +24,13 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     dry, remove = values.get("dry_run", False), values.get("remove", False)
     where = context.options.get("data_dir")
-    if dry or remove:
-        root, fresh = context.bootstrap("plan_data_dir")(where)
-    else:
-        root, fresh = context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+    root, fresh = context.bootstrap("plan_data_dir")(where)
     agents = tuple(values["agents"]) if "agents" in values else None
-    changes: list[Change] = context.bootstrap("surfaces")().wire_agents(
+    surfaces = context.bootstrap("surfaces")()
+    if not dry and not remove:
+        surfaces.wire_agents(root, agents, dry_run=True)  # whoever mistypes an agent gets no data directory either
+        context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+    changes: list[Change] = surfaces.wire_agents(
         root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
     made = fresh and not dry and not remove
