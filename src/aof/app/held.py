@@ -19,7 +19,7 @@ import msgspec
 
 from aof.app.results import Claimed, Moved, Reported, Sent
 from aof.core.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
-from aof.core.ids import task_of_run
+from aof.core.ids import attempt_of, task_of_run
 from aof.core.limits import NOTES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             task_id=task.id,
             run_id=lease.run_id,
             epoch=lease.epoch,
-            attempt=int(lease.run_id.rpartition("-")[2]),
+            attempt=attempt_of(lease.run_id),
             hop=hop or msgspec.UNSET,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),

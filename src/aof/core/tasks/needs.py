@@ -158,9 +158,10 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
 
 
 def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that a task's reported result refers to."""
-    result = known.results.get(task_id)
-    refs = (result.summary_ref, result.handoff_ref) if isinstance(result, Result) else ()
+    """The files that the reported results of a task, or of its hops, refer to."""
+    hops = f"{task_id}/hops/"
+    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
+    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
     return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 

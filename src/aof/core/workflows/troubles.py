@@ -8,6 +8,7 @@ from aof.core.errors import AofError, InvalidInput
 from aof.core.limits import ITEM, NOTES, choice, line, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import lease_end
+from aof.core.runs.reported import lacking
 from aof.core.runs.retry import backoff_ms
 from aof.core.runs.run import Result
 from aof.core.tasks import cancelling
@@ -67,12 +68,13 @@ def _failed(
 
 
 def expire(records: Records, command: c.Expire, now: int) -> Verdict:
-    """Recover every hop of the task whose lease has ended: by its reported result, else by trying it again."""
+    """Recover the hops whose lease has ended, or that of one run: by its reported result, else by trying it again."""
     task = records.task(command.task_id)
     walk = Walk(records, task, now)
     if task.cancel is not None:
         return _settled(walk)
-    late = [hop for hop in walk.workflow.running() if _over(records, task, hop, now)]
+    running = (hop for hop in walk.workflow.running() if command.run in (None, hop.run_id))
+    late = [hop for hop in running if _over(records, task, hop, now)]
     for hop in late:
         result = records.results[place(task.id, hop.id)]
         if isinstance(result, AofError):
@@ -90,6 +92,7 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
 
 def _reported(walk: Walk, hop: HopState, result: Result) -> None:
     agent = str(hop.agent)
+    walk.drafts += lacking(walk.records, walk.task, result)
     walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
     follow(walk, hop.id, result.outcome, tuple(result.blockers or ()), result.notes)
 
