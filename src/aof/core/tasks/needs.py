@@ -157,6 +157,12 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
 
 
+def _timing_out(command: c.OnTask, known: Known) -> Needs:
+    """A hop whose run has reported is ended by that."""
+    running, files = _running(command, known), referred(known.records, command.task_id)
+    return msgspec.structs.replace(_ending(command, known), results=running, files=files)
+
+
 def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
     """The files that the reported results of a task, or of its hops, refer to."""
     hops = f"{task_id}/hops/"
@@ -229,7 +235,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Resume: _judging,
     c.Fail: _ending,
     c.RetryTask: _ending,
-    c.TimeOut: _ending,
+    c.TimeOut: _timing_out,
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,

@@ -138,7 +138,7 @@ def _settled(walk: Walk) -> Verdict:
 
 
 def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
-    """End a hop whose time is over: it goes to whom it escalates to, once, and is given up after that."""
+    """End a hop whose time is over: by what its run has reported, else it is escalated, once, and then given up."""
     task = records.task(command.task_id)
     workflow = workflow_of(task)
     hop = hop_named(task, workflow, command.hop)
@@ -148,6 +148,12 @@ def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
     if hop.id not in due(task, now, blockers):
         return Decision()
     walk = Walk(records, task, now)
+    result = records.results.get(place(task.id, hop.id)) if hop.lease is not None else None
+    if isinstance(result, AofError):
+        return result
+    if result is not None and result.run_id == hop.run_id:
+        _reported(walk, hop, result)
+        return walk.finish("hop_timeout", agent=hop.agent)
     rule = workflow.template.by_id[hop.id]
     run, why = hop.run_id, f"not done within {rule.timeout}"
     walk.add("task.timed_out", hop.id, run, limit=f"hop {hop.id}: {rule.timeout}")
