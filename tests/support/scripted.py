@@ -100,6 +100,9 @@ def do(word: str) -> None:  # noqa: C901, PLR0912, PLR0915 - a row a word
         case "maybe":
             if random.randrange(100) < int(rest):
                 os.kill(os.getpid(), signal.SIGKILL)
+        case "either":
+            percent, first, second = rest.split("|")
+            do(first if random.randrange(100) < int(percent) else second)
         case "exit":
             sys.exit(int(rest))
 
