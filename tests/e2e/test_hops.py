@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from aof.bootstrap import open_fabric
 from aof.core.events import Event
 from aof.core.workflows.state import Workflow, workflow_of
 from tests.support.service import BOUND, SETTINGS, Up, chart, directory, having, lives, workflow
-from tests.support.workflows import DIAMOND
+from tests.support.workflows import DIAMOND, REVIEW
 
 
 def begin(root: Path, name: str = "diamond", **given: Any) -> str:
@@ -230,6 +232,57 @@ def test_a_silent_worker_of_a_hop_is_kept_alive_and_recovered_when_all_is_killed
         _until(lambda: [(one.action, one.hop) for one in fabric.tick().actions] == [("stale_heartbeat", "build")])
     hop = state(root, task_id).hop("build")
     assert (hop.status, hop.failures) == ("ready", 1)
+
+
+def test_an_agent_in_python_works_on_its_hop_and_rejects_by_method(tmp_path: Path) -> None:
+    writes = "import aof\nwith aof.open() as f, f.own_run() as w: w.complete(f'{w.hop} done')"
+    judges = (
+        "import aof\nwith aof.open() as f, f.own_run() as w: "
+        "w.reject('no test', summary='not yet') if w.epoch == 1 else w.complete('good')"
+    )
+    agents = {
+        name: {"roles": [role], "runner": {"kind": "process", "command": [sys.executable, "-c", code]}}
+        for name, role, code in (
+            ("dev", "developer", writes),
+            ("rev", "reviewer", judges),
+            ("rel", "releaser", writes),
+        )
+    }
+    root = directory(tmp_path, agents)
+    workflow(root, REVIEW)
+    task_id = begin(root, "review")
+    with Up(root, "--once") as up:
+        assert up.finish() == 0
+    assert status(root, task_id) == "done"
+    (rejected,) = events(root, "task.hop.rejected")
+    assert (rejected.payload["agent"], rejected.payload["blockers"]) == ("rev", ["no test"])
+    done = [(one.payload["hop"], one.payload["agent"]) for one in events(root, "task.hop.completed")]
+    assert done == [("implement", "dev"), ("implement", "dev"), ("code-review", "rev"), ("ship", "rel")]
+
+
+def test_a_dry_run_tells_each_hop_its_agent_and_why_the_others_wait(tmp_path: Path) -> None:
+    agents = {"tess": having("tester", "wait"), "aude": having("auditor", "wait", active=False), "pat": {}}
+    root = directory(tmp_path, agents)
+    workflow(root, DIAMOND)
+    task_id = begin(root)
+    with open_fabric(root, actor="eve") as fabric:
+        fabric.complete(task_id, hop="build", outcome="complete", agent="stranger")
+    before = events(root, "task.attempt.started")
+    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "tick", "--dry-run", "--json"]
+    answer = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["data"]
+    assert answer["actions"] == [
+        {
+            "action": "assign",
+            "taskId": task_id,
+            "agent": "tess",
+            "hop": "test",
+            "reason": "hop test: tess has the role tester and can take it",
+        }
+    ]
+    assert [one["reason"] for one in answer["left"]] == [
+        "hop audit (auditor) is ready: role 'auditor': aude: it is not active"
+    ]
+    assert events(root, "task.attempt.started") == before
 
 
 def _until(condition: Callable[[], bool]) -> None:
