@@ -138,6 +138,9 @@ def looking(tape: Tape) -> None:
     tape.ask("show", task_id=task_id, at=head)
     tape.ask("replay", at=head)
     tape.refused("replay", "invalid", at=head + 1000)
+    tape.ask("snapshot")
+    tape.ask("snapshot", at=head, archived=True)
+    tape.refused("snapshot", "invalid", at=head + 1000)
     tape.ask("prime", agent="tester")
 
 

@@ -39,7 +39,11 @@ def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
     with mcp_session(_root(fabric)) as (portal, client):
         templates = portal.call(client.list_resource_templates).resource_templates
         assert {one.uri_template for one in templates} == {"aof://tasks/{id}", "aof://tasks{?status}"}
-        assert [str(one.uri) for one in portal.call(client.list_resources).resources] == ["aof://tasks", "aof://org"]
+        assert [str(one.uri) for one in portal.call(client.list_resources).resources] == [
+            "aof://tasks",
+            "aof://snapshot",
+            "aof://org",
+        ]
 
         def read(uri: str) -> Any:
             (content,) = portal.call(client.read_resource, uri).contents

@@ -7,6 +7,7 @@ from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
 from aof.adapters.cli.vocabulary_org import VERBS as ORG
+from aof.adapters.cli.vocabulary_portable import VERBS as PORTABLE
 from aof.adapters.cli.vocabulary_workflows import HOP, ROLE
 from aof.adapters.cli.vocabulary_workflows import VERBS as WORKFLOWS
 
@@ -381,6 +382,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
+    *PORTABLE,
     *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),

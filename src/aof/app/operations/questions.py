@@ -72,6 +72,13 @@ class Replay(Params, frozen=True, kw_only=True):
     at: Annotated[int, Meta(ge=0)]
 
 
+class Snapshot(Params, frozen=True, kw_only=True):
+    """When, and whether with what was put away."""
+
+    at: Annotated[int, Meta(description="as it was after this event", ge=0)] | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+
+
 class Prime(Params, frozen=True, kw_only=True):
     """Whose session begins."""
 
@@ -254,6 +261,15 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_replay",
         verb="replay",
         ask=_replay,
+    ),
+    Operation(
+        name="snapshot",
+        parameters=Snapshot,
+        result=dict[str, Any],
+        help="All tasks, their graph and what is blocked, in a portable form.",
+        effect="read",
+        tool="aof_snapshot",
+        verb="snapshot",
     ),
     Operation(
         name="prime",

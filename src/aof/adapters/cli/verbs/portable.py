@@ -1,0 +1,30 @@
+"""Verbs that show everything in a portable form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.answer import Answer, Context
+
+if TYPE_CHECKING:
+    from aof.adapters.cli.screen import Screen
+
+
+def snapshot(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof snapshot`."""
+    with context.progress("snapshot") as progress:
+        view = context.fabric.snapshot(**values, say=progress)
+
+    def text(screen: Screen) -> None:
+        summary = view["taskSummary"]
+        when = f"  {view['updatedAt']}" if "updatedAt" in view else ""
+        screen.line(f"after event {view['sequence']}{when}")
+        for status, count in summary["byStatus"].items():
+            screen.line(f"{count:>6}  {status}")
+        screen.line(f"{summary['totalCount']:>6}  in all, {summary['activeCount']} of them unfinished")
+        rows = [(one["taskId"], one["status"], one["reason"]) for one in view["blockedTasks"]]
+        if rows:
+            screen.line()
+            screen.table(("ID", "STATUS", "WHY"), rows, colour_by=(1,))
+
+    return Answer(view, text)
