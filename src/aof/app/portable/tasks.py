@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aof.app.portable.attempts import attempts, error
@@ -17,23 +18,23 @@ from aof.core.tasks.worklog import description
 
 _CONTEXT = ("sessionId", "threadId", "turnId")
 _CLASSES = ("taskKind", "taskFamily")
-_FAILED = frozenset({"failed", "timed_out", "lost"})
+_TICK = re.compile(r"^\s*[-*] \[([ xX])\] ", re.MULTILINE)
 
 
 def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, Any]:
     """The whole record. What is not known says so; a moment that has not come is left out."""
     task = life.task
-    status = scene.status(task)
+    said = description(task.body)
     shown: dict[str, Any] = {
         "taskId": task.id,
         "parentTaskId": task.parent_id or NOT_APPLICABLE,
         "rootTaskId": scene.roots[task.id],
         **{name: _given(task, name) for name in _CONTEXT},
         "title": task.title,
-        "objective": _objective(task),
+        "objective": _objective(task, said),
         **{name: _given(task, name) for name in _CLASSES},
         "visibility": task.visibility,
-        "status": status,
+        "status": scene.status(task),
         "nativeStatus": "archive" if task.archived else task.status,
     }
     why = reason(scene, task)
@@ -48,7 +49,7 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
         "constraints": task.constraints or missing(NOT_APPLICABLE),
         "taskProfile": task.profile or missing(NOT_APPLICABLE),
         "acceptance": acceptance(life),
-        "progress": _progress(scene, life),
+        "progress": _progress(scene, life, said),
         "currentRunId": current_run(life) or NOT_APPLICABLE,
         "attempts": attempts(scene, life),
         "relationships": relationships,
@@ -78,9 +79,9 @@ def _given(task: Task, name: str) -> str:
     return said if isinstance(said, str) and said else UNKNOWN
 
 
-def _objective(task: Task) -> str:
+def _objective(task: Task, said: str) -> str:
     """The description, or where it can be read when it is long."""
-    text = description(task.body).strip()
+    text = said.strip()
     if not text:
         return UNKNOWN
     return text if len(text) <= SHORT else task_ref(task.id, task.rev)
@@ -91,9 +92,12 @@ def _scope(scene: Scene, task: Task) -> dict[str, Any]:
     return {"project": scene.policy.project} | (said if isinstance(said, dict) else {})
 
 
-def _progress(scene: Scene, life: Life) -> dict[str, Any]:
-    """What the current run reported; how many children are done is counted in the graph."""
+def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
+    """What the current run reported. Children are counted in the graph; a checklist is a hint, and stands apart."""
     shown = dict(life.task.progress) or missing()
+    ticks = _TICK.findall(said) if "[" in said else ()
+    if ticks:
+        shown["checklist"] = {"done": sum(tick != " " for tick in ticks), "total": len(ticks)}
     children = scene.children.get(life.task.id, ())
     if children:
         done = sum(child.task.status == "done" for child in children)
