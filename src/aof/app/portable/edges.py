@@ -42,11 +42,12 @@ def _all(scene: Scene, life: Life) -> Iterator[Edge]:
 
 def _relatives(scene: Scene, life: Life) -> Iterator[Edge]:
     task = life.task
-    if task.parent_id is not None:
-        there = scene.task(task.parent_id) is not None
-        yield _between("parent", task.parent_id, life.since[f"^{task.parent_id}"], task if there else None)
+    if life.parent is not None:
+        above, since = life.parent
+        yield _between("parent", above, since, task if scene.task(above) is not None else None)
     for child in scene.children.get(task.id, ()):
-        yield _between("child", child.task.id, child.since[f"^{task.id}"], child.task)
+        _, since = child.parent or ("", child.task.created_at)
+        yield _between("child", child.task.id, since, child.task)
     for blocker in task.depends_on:
         yield _between("blocked_by", blocker, life.since[blocker], scene.task(blocker))
     for dependent in scene.dependents.get(task.id, ()):

@@ -69,6 +69,15 @@ class Life:
         elif event.type.startswith("delegation."):
             self._hand_off(event)
 
+    @property
+    def parent(self) -> tuple[str, str] | None:
+        """The task that this one is a part of, or that it was handed down from, and since when."""
+        above = self.task.parent_id
+        if above is not None:
+            return above, self.since[f"^{above}"]
+        handed = [one for one in self.handoffs.values() if one.state != "rejected"] if self.handoffs else ()
+        return (handed[-1].parent_task_id, handed[-1].created_at) if handed else None
+
     def _began(self, event: Event) -> None:
         run = evolve_run(None, event)
         assert run is not None

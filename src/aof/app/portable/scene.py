@@ -68,8 +68,9 @@ class Scene:
         """The tasks below each task, in the order of their IDs."""
         found: dict[str, list[Life]] = {}
         for life in self.ordered:
-            if life.task.parent_id is not None:
-                found.setdefault(life.task.parent_id, []).append(life)
+            above = life.parent
+            if above is not None:
+                found.setdefault(above[0], []).append(life)
         return found
 
     @cached_property
@@ -92,7 +93,8 @@ class Scene:
         tasks: dict[str, Task | None] = {life.task.id: life.task for life in self.ordered}
         records = Records(policy=self.policy, tasks=tasks)
         for task_id in tasks:
-            records.children[task_id] = tuple(life.task.id for life in self.children.get(task_id, ()))
+            below = (life.task for life in self.children.get(task_id, ()))
+            records.children[task_id] = tuple(task.id for task in below if task.parent_id == task_id)
         holders: dict[str, list[str]] = {}
         for life in self.ordered:
             if life.task.resource is not None:
@@ -115,12 +117,11 @@ class Scene:
         for task_id in self.lives.by_id:
             trail = [task_id]
             while trail[-1] not in found:
-                task = self.task(trail[-1])
-                above = task.parent_id if task is not None else None
-                if above is None or above in trail or above not in self.lives.by_id:
+                above = self.lives.by_id[trail[-1]].parent
+                if above is None or above[0] in trail or above[0] not in self.lives.by_id:
                     found[trail[-1]] = trail[-1]
                 else:
-                    trail.append(above)
+                    trail.append(above[0])
             for one in trail:
                 found[one] = found[trail[-1]]
         return found

@@ -27,7 +27,7 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
     said = description(task.body)
     shown: dict[str, Any] = {
         "taskId": task.id,
-        "parentTaskId": task.parent_id or NOT_APPLICABLE,
+        "parentTaskId": life.parent[0] if life.parent is not None else NOT_APPLICABLE,
         "rootTaskId": scene.roots[task.id],
         **{name: _given(task, name) for name in _CONTEXT},
         "title": task.title,
@@ -56,7 +56,7 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
         "artifacts": _artifacts(relationships),
         "evidenceRefs": [edge["targetId"] for edge in relationships if edge["kind"] == "evidence"]
         + [log_ref(life.first, task.rev)],
-        "deliveryState": delivery(scene, task),
+        "deliveryState": _delivery(scene, life),
     }
     failure = _failure(scene, task)
     if failure is not None:
@@ -113,13 +113,14 @@ def _artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
     return [{"kind": kinds[edge["kind"]], "ref": edge["targetId"]} for edge in relationships if edge["kind"] in kinds]
 
 
-def delivery(scene: Scene, task: Task) -> dict[str, Any]:
+def _delivery(scene: Scene, life: Life) -> dict[str, Any]:
     """Whether the output has reached the parent. Nothing records that it did, so a finished task's is not known."""
-    if task.parent_id is None:
+    if life.parent is None:
         return missing(NOT_APPLICABLE)
-    if scene.task(task.parent_id) is None:
-        return {"state": "parent_missing", "targetId": task.parent_id}
-    return {"state": UNKNOWN if finished(task) else "pending", "targetId": task.parent_id}
+    above, _ = life.parent
+    if scene.task(above) is None:
+        return {"state": "parent_missing", "targetId": above}
+    return {"state": UNKNOWN if finished(life.task) else "pending", "targetId": above}
 
 
 def _failure(scene: Scene, task: Task) -> dict[str, Any] | None:
