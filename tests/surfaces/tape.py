@@ -15,7 +15,7 @@ _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
 _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq|sequence)": )\d+', re.MULTILINE)
-_REF = re.compile(r"(aof://log/|[?]at=)[0-9-]+")
+_REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
 _FOLDER = re.compile(r'("(?:project|workspaceId|sessionId)": )"[^"]+"')
 
 

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.portable.lives import Lives
+    from aof.app.portable.scene import Scene
     from aof.core.org.chart import OrgChart
     from aof.core.policy import Policy
     from aof.core.runs.run import Heartbeat
+    from aof.core.tasks.task import Task
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
@@ -26,23 +28,51 @@ class Snapshots:
     store: Store
     _clock: Clock
     _policy: Policy
+    get: Callable[[str], Task]
     _chart_to_read: Callable[[], OrgChart | None]
 
     def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
         from aof.app.history import known
-        from aof.app.portable.scene import Scene
         from aof.app.portable.snapshot import snapshot
+        from aof.uncollected import uncollected
 
-        chart = self._chart_to_read()
         if at is not None:
             known(self.store, at)
-            return snapshot(Scene(self._lives(at, say), self._policy, chart=chart), archived=archived)
-        lives = self._lives(None, say)
-        odd = self._odd(lives)
-        now = self._clock.now()
-        scene = Scene(lives, self._policy, now=now, chart=chart, beats=self._beats(lives, now), odd=odd)
-        return snapshot(scene, archived=archived)
+        with uncollected():
+            return snapshot(self._scene(at, say), archived=archived)
+
+    def portable_log(
+        self,
+        task_id: str | None = None,
+        *,
+        after: int = 0,
+        type: str | None = None,  # noqa: A002 - what it is called on every surface
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """What happened, in the words of the agent task contract; what has no such word is left out."""
+        from aof.app.portable.log import lines
+        from aof.uncollected import uncollected
+
+        wanted = self.get(task_id).id if task_id is not None else None
+        with uncollected():
+            found = [
+                line
+                for line in lines(self.store.events())
+                if line["sequence"] > after and wanted in (None, line["taskId"]) and type in (None, line["type"])
+            ]
+        if limit is not None:
+            found = found[max(len(found) - limit, 0) :] if limit else []
+        return {"events": found}
+
+    def _scene(self, at: int | None, say: Say) -> Scene:
+        from aof.app.portable.scene import Scene
+
+        chart, lives = self._chart_to_read(), self._lives(at, say)
+        if at is not None:
+            return Scene(lives, self._policy, chart=chart)
+        odd, now = self._odd(lives), self._clock.now()
+        return Scene(lives, self._policy, now=now, chart=chart, beats=self._beats(lives, now), odd=odd)
 
     def _lives(self, until: int | None, say: Say) -> Lives:
         from aof.app.portable.lives import Lives

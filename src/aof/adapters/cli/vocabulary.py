@@ -314,6 +314,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--type", "only events of this type", metavar="T"),
             Option("--limit", "only the last so many", metavar="N", type="int"),
             Option("--follow", "go on as events come"),
+            Option("--format", "native, or agentruntime for portable words", metavar="F"),
         ),
         example="aof log 001",
     ),

@@ -122,6 +122,12 @@ class Events(Result, frozen=True, kw_only=True):
     events: tuple[Event, ...]
 
 
+class PortableEvents(Result, frozen=True, kw_only=True):
+    """Events in order, in the words of the agent task contract."""
+
+    events: tuple[dict[str, Any], ...]
+
+
 class Drawn(Result, frozen=True, kw_only=True):
     """A graph as text, and its edges: from, to and kind."""
 
@@ -270,6 +276,15 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
+    ),
+    Operation(
+        name="portable_log",
+        parameters=Log,
+        result=PortableEvents,
+        help="What happened, in portable words.",
+        effect="read",
+        tool="aof_portable_log",
+        verb="log --format agentruntime",
     ),
     Operation(
         name="prime",

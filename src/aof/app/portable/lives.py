@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.app.portable.words import UNKNOWN
 from aof.core.events import Event, is_remark
 from aof.core.handoffs.evolve import evolve_handoff
 from aof.core.handoffs.handoff import Handoff
@@ -150,6 +151,11 @@ class Lives:
         self.seq = 0
         self.moment: str | None = None
         self.first_hash = ""
+
+    @property
+    def session(self) -> str:
+        """What this log goes by, wherever it is copied to: it begins with the same event."""
+        return f"LOG-{self.first_hash[:16]}" if self.first_hash else UNKNOWN
 
     def add(self, event: Event) -> None:
         """Go on by one event."""

@@ -16,6 +16,7 @@ from aof.core.tasks.lifecycle import FINISHED
 from aof.core.tasks.normalized import Normalized, normalized_status
 from aof.core.tasks.task import Task
 from aof.core.times import millis
+from aof.core.workflows.state import leases
 
 
 class Scene:
@@ -59,8 +60,8 @@ class Scene:
         odd = self.odd.get(task.id)
         if odd is not None:
             return normalized_status(task if odd == "stale" else None, None, self.now, stale=True)
-        if not self._live and task.status == "in-progress":
-            return normalized_status(task, None, 0)
+        if not self._live:
+            return as_logged(task, self.now)
         return normalized_status(task, self._beats.get(task.id), self.now)
 
     @cached_property
@@ -125,6 +126,14 @@ class Scene:
             for one in trail:
                 found[one] = found[trail[-1]]
         return found
+
+
+def as_logged(task: Task, moment: int) -> Normalized:
+    """The status by the log alone: a lease counts until the log ends it, and a run that is just beginning has none."""
+    if task.status != "in-progress":
+        return normalized_status(task, None, moment)
+    beginning = task.cancel is None and not leases(task)
+    return "preparing" if beginning and not task.archived else normalized_status(task, None, 0)
 
 
 def active(life: Life) -> list[Attempt]:

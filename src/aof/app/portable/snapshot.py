@@ -14,7 +14,7 @@ from aof.app.portable.people import threads
 from aof.app.portable.scene import Scene, finished
 from aof.app.portable.tasks import portable
 from aof.app.portable.waiting import WAITING, blocked
-from aof.app.portable.words import SCHEMA_VERSION, UNKNOWN, log_ref
+from aof.app.portable.words import SCHEMA_VERSION, log_ref
 
 _RECENT = 10
 _FAILED = frozenset({"failed", "timed_out"})
@@ -28,7 +28,7 @@ def snapshot(scene: Scene, *, archived: bool = False) -> dict[str, Any]:
     tasks = [portable(scene, life, related[life.task.id]) for life in shown]
     view: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
-        "sessionId": f"LOG-{lives.first_hash[:16]}" if lives.first_hash else UNKNOWN,
+        "sessionId": lives.session,
         "workspaceId": scene.policy.project,
         "sequence": lives.seq,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.answer import Answer, Context
+from aof.adapters.cli.parsing import UsageError
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -28,3 +29,22 @@ def snapshot(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("ID", "STATUS", "WHY"), rows, colour_by=(1,))
 
     return Answer(view, text)
+
+
+def log(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof log --format agentruntime`: a JSON object a line, also for people."""
+    given = dict(values)
+    form = given.pop("format")
+    if form != "agentruntime":
+        raise UsageError(f"there is no format {form[:40]!r}", "use native or agentruntime")
+    if given.pop("follow", False):
+        raise UsageError("'--follow' shows native events only", "ask again with --after SEQ")
+    told = context.fabric.portable_log(**given)
+
+    def text(screen: Screen) -> None:
+        import json
+
+        for line in told["events"]:
+            screen.line(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+
+    return Answer(told, text)
