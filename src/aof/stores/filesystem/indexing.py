@@ -5,11 +5,10 @@ Must not know where the database lies, nor who may use it when.
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import LogDamaged
@@ -24,6 +23,7 @@ from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
+from aof.uncollected import uncollected
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
@@ -131,7 +131,7 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
         noted = {folder: [] for folder in noted}
     seen: dict[str, int] = {}
     filling = _Filling()
-    with database, _without_collecting():
+    with database, uncollected():
         for some in intact(store.paths, noted):
             seen.update([(task.id, task.rev) for task, _ in some])
             _insert(database, some, filling)
@@ -198,15 +198,3 @@ def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Positi
     database.execute("DELETE FROM meta")
     values = (rows.VERSION, here.day, here.offset, here.seq, here.digest)
     database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Many records are made and none is part of a cycle, so looking for garbage among them is lost time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
