@@ -45,13 +45,19 @@ def open_fabric(
     return Fabric(
         store,
         clock,
-        settings.policy(),
+        settings.policy(_project(root)),
         actor or default_actor(),
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings),
         workflows=WorkflowPath(root),
     )
+
+
+def _project(root: str) -> str:
+    """What a project without a name goes by: the folder that its data directory lies in."""
+    above, name = os.path.split(root)
+    return (os.path.basename(above) if name.startswith(".") else name) or "unknown"
 
 
 def _notifier(root: str, settings: Settings) -> Notifier | None:

@@ -13,7 +13,7 @@ import msgspec
 from aof.app.arguments import invalid
 from aof.app.catalogue import Operation, Params
 from aof.app.fabric import Fabric
-from aof.app.schemas import shown_fields
+from aof.app.schemas import shown_fields, shown_names
 from aof.core import limits
 from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
 
@@ -41,8 +41,7 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
 
 
 def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
-    shown = {field.encode_name for field in shown_fields(operation)}
-    if unknown := sorted(given.keys() - shown):
+    if unknown := sorted(given.keys() - shown_names(operation)):
         raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", given, tool=True)
     for name in operation.tool_requires:
         if name not in given:

@@ -145,7 +145,7 @@ class Unit(Protocol):
         ...
 
     def held_by(self, agent: str) -> tuple[str, ...]:
-        """The running tasks that the agent holds."""
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
         ...
 
     def key_owner(self, key: str) -> str | None:

@@ -147,11 +147,10 @@ def wrong_role(
 
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
     """The refusal of an agent in the org chart that would judge what it did itself in a hop before."""
-    chart, workflow = records.policy.org, workflow_of(task)
-    if chart is None or agent not in chart.by_id or not workflow.template.by_id[hop.id].can_reject:
+    chart = records.policy.org
+    if chart is None or agent not in chart.by_id:
         return None
-    before = workflow.template.before(hop.id)
-    done = [other.id for other in workflow.hops if other.id in before and other.agent == agent]
+    done = judges_own(workflow_of(task), hop.id, agent)
     if not done:
         return None
     return SelfApproval(
@@ -161,6 +160,14 @@ def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApp
         agent=agent,
         hop=hop.id,
     )
+
+
+def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
+    """The hops of this agent that it would judge by taking another one."""
+    if not workflow.template.by_id[hop].can_reject:
+        return []
+    before = workflow.template.before(hop)
+    return [other.id for other in workflow.hops if other.id in before and other.agent == agent]
 
 
 def start(

@@ -19,7 +19,7 @@ _MARK = "events"
 
 def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
     """Write everything into a compressed tar file, as of one moment; tells how many files went in."""
-    held = store.lock_everything()
+    held = store.stripes.take_all()
     count = 0
     temporary = f"{target}.part"
 

@@ -78,9 +78,12 @@ def prime(context: Context, values: dict[str, Any]) -> Answer:
 def token(context: Context, values: dict[str, Any]) -> Answer:
     """`aof token create`, `list` and `revoke`."""
     serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
-    action, token_id = values["action"], values.get("token_id")
+    action, which = values["action"], values.get("which")
     if action == "create":
-        made = serving.create_token(data_dir, values.get("holder") or context.options.get("actor"), values.get("role"))
+        holder = values.get("holder") or which
+        if which not in (None, holder):
+            raise UsageError(f"the token is for '{which}' or for '{holder}'", f"for example: aof token create {which}")
+        made = serving.create_token(data_dir, holder or context.options.get("actor"), values.get("role"))
         return Answer(made, lambda screen: screen.line(f"{made.token}\nThis is shown once. It lets {made.actor} call."))
     if action == "list":
         known = serving.list_tokens(data_dir)
@@ -90,7 +93,7 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
 
         return Answer({"tokens": known}, text)
-    if action == "revoke" and token_id:
-        serving.revoke_token(data_dir, token_id)
-        return Answer({"id": token_id, "revoked": True}, lambda screen: screen.line(f"{token_id} is no longer valid"))
+    if action == "revoke" and which:
+        serving.revoke_token(data_dir, which)
+        return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
     raise UsageError("'aof token' knows create, list and revoke ID", "for example: aof token create --for ada")
