@@ -9,7 +9,9 @@ import pytest
 from aof.app.calling import parameters
 from aof.app.catalogue import OPERATIONS
 from aof.app.fabric import Fabric
-from aof.core.errors import InvalidInput
+from aof.core.errors import InvalidEnvelope, InvalidInput
+from aof.protocol.validation import validate
+from tests.support.messages import message
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 PRIORITIES = "choose one of low, normal, high, critical"
@@ -69,6 +71,29 @@ def test_who_calls_from_python_is_told_the_same(fabric: Fabric, operation: str, 
 
     assert refused.value.message.startswith(said)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"payload": {"status": "open"}}, "'payload.status' cannot be 'open'; choose one of backlog, ready, "),
+        ({"payload": {"agentId": 5}}, "'payload.agentId' must be a text, not 5"),
+        ({"payload": {"agentId": "ada"}}, "'payload.taskId' is missing"),
+        ({"payload": []}, "'payload' must be an object, not a list"),
+        (
+            {"type": "completion.report", "payload": {"outcome": "great"}},
+            "'payload.outcome' cannot be 'great'; choose ",
+        ),
+        ({"version": "1"}, "'version' must be 1, not '1'"),
+        ({"sentAt": None}, "'sentAt' must be a text, not null"),
+    ],
+)
+def test_the_sender_of_a_message_is_told_alike(fields: dict[str, Any], said: str) -> None:
+    sound = message("status.update", "TASK-2026-03-02-001", "ada", {"taskId": "TASK-2026-03-02-001", "agentId": "ada"})
+    refused = validate(sound | fields)
+
+    assert isinstance(refused, InvalidEnvelope)
+    assert refused.message.startswith(said)
 
 
 def test_the_hint_goes_on_from_what_was_said() -> None:

@@ -91,9 +91,9 @@ def _check(name: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        from aof.app.complaints import complaint
+        from aof.core.complaints import complaint
 
-        wrong = complaint(str(error), value, {}, name=name)
+        wrong = complaint(str(error), value, kind, name=name)
         raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
 
 
@@ -103,19 +103,19 @@ def invalid(
     """The refusal of values that do not fit a struct: which one it is, and what it could be."""
     import msgspec
 
-    from aof.app.complaints import choices, complaint
+    from aof.core.complaints import complaint
 
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    wrong = complaint(said, given, {name: choices(field.type) for name, field in fields.items()})
-    field = fields.get(wrong.parameter)
+    wrong = complaint(said, given, kind)
+    field = fields.get(wrong.field)
     if wrong.unknown:
         from aof.core.org.finding import suggestion
 
         there = known or tuple(fields)
-        hint = suggestion(wrong.parameter, there, f"the parameters are: {', '.join(there)}")
+        hint = suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")
     elif field is not None and isinstance(field.default, str):
-        hint = f"without '{wrong.parameter}' it is '{field.default}'"
+        hint = f"without '{wrong.field}' it is '{field.default}'"
     else:
-        missing = isinstance(given, dict) and wrong.parameter not in given
-        hint = f"give {'' if missing else 'another value for '}'{wrong.parameter}'" if field else "give them by name"
-    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.parameter)
+        missing = isinstance(given, dict) and wrong.field not in given
+        hint = f"give {'' if missing else 'another value for '}'{wrong.field}'" if field else "give them by name"
+    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.field)

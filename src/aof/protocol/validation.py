@@ -33,7 +33,6 @@ _MOMENT = re.compile(
 _VERSION: Final = 1
 _TYPE: Final = 128
 _COUNT: Final = 2**53
-_WHERE = re.compile(r" - at `\$\.?(.*)`\Z")
 
 
 class Valid(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ def validate(fields: dict[str, Any]) -> Valid | Unknown | AofError:
     try:
         payload = msgspec.convert(envelope.payload, model)
     except msgspec.ValidationError as error:
-        return _malformed(error, "payload")
+        return _malformed(error, envelope.payload, model, "payload")
     named = getattr(payload, "task_id", envelope.task_id)
     other = _mismatch(envelope, named) if named != envelope.task_id else None
     problem: AofError | None = _bad_id("payload.taskId", named) or other or _CHECKS[model](payload)
@@ -83,7 +82,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
     try:
         envelope = msgspec.convert(fields, Envelope)
     except msgspec.ValidationError as error:
-        return _malformed(error)
+        return _malformed(error, fields, Envelope)
     problem = (
         _bad_id("taskId", envelope.task_id)
         or limits.name("fromAgent", envelope.from_agent)
@@ -95,15 +94,12 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
     return _as_envelope(problem) if problem is not None else envelope
 
 
-def _malformed(error: msgspec.ValidationError, below: str = "") -> InvalidEnvelope:
-    """What msgspec found, with the field's whole name first."""
-    text = str(error)
-    found = _WHERE.search(text)
-    inner = found[1] if found else ""
-    field = ".".join(filter(None, (below, inner)))
-    what = text[: found.start()] if found else text
-    said = f"'{field}': {what}" if field else what
-    return InvalidEnvelope(said.replace("`", "'"), "see the fields of a message in the protocol's reference")
+def _malformed(error: msgspec.ValidationError, given: object, kind: type[Any], below: str = "") -> InvalidEnvelope:
+    """What is wrong, with the field's whole name."""
+    from aof.core.complaints import complaint  # noqa: PLC0415 - most messages are sound
+
+    wrong = complaint(str(error), given, kind, name=below, noun="field")
+    return InvalidEnvelope(wrong.sentence, "see the fields of a message in the protocol's reference")
 
 
 def _as_envelope(problem: AofError) -> InvalidEnvelope:

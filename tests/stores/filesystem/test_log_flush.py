@@ -223,6 +223,7 @@ QUESTIONS: dict[str, Callable[[Fabric], object]] = {
     "replay": lambda fabric: fabric.replay(1),
     "show": lambda fabric: fabric.show(ONE),
     "show --at": lambda fabric: fabric.show(ONE, at=1),
+    "snapshot": lambda fabric: fabric.snapshot(),
     "status": lambda fabric: fabric.status(),
     "the newest event": lambda fabric: fabric.store.head(),
 }

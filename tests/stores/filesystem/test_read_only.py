@@ -43,6 +43,8 @@ QUESTIONS = [
     ("graph",),
     ("handoff", "list"),
     ("org", "show"),
+    ("snapshot", "--at", "3"),
+    ("log", "--format", "agentruntime"),
 ]
 CHANGES = [
     ("create", "One more"),

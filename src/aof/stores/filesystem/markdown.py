@@ -102,8 +102,11 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
     try:
         return msgspec.convert({**known, "extra": extra, "body": body, "layout": text, "archived": archived}, Task)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        raise UnreadableTask(f"{path.rstrip('`')}: {what}" if path else what, "Correct the frontmatter.") from None
+        from aof.core.complaints import complaint
+
+        raise UnreadableTask(
+            complaint(str(error), known, Task, noun="key").sentence, "Correct the frontmatter."
+        ) from None
 
 
 def parse_foreign(data: bytes) -> tuple[dict[str, Any], str, str | None]:

@@ -41,13 +41,15 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     if values.get("follow"):
         _follow(context, values, events)
 
-    def text(screen: Screen) -> None:
-        for event in events:
-            event_line(screen, event, now)
-        if not events:
-            screen.line("no event matches" if after or kind is not None else "nothing has happened yet")
+    none = "no event matches" if values else "nothing has happened yet"
+    return Answer({"events": events}, lambda screen: _event_lines(screen, events, now, none))
 
-    return Answer({"events": events}, text)
+
+def _event_lines(screen: Screen, events: list[Event], now: int, none: str) -> None:
+    for event in events:
+        event_line(screen, event, now)
+    if not events:
+        screen.line(none)
 
 
 def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> None:
