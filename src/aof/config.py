@@ -124,8 +124,8 @@ class Settings(Section):
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
 
-    def policy(self) -> Policy:
-        """The part that decisions depend on."""
+    def policy(self, project: str = "unknown") -> Policy:
+        """The part that decisions depend on; the name is for a project that the settings do not name."""
         return Policy(
             lease_ttl_ms=int(self.lease.ttl * 1000),
             max_attempts=self.retry.max_attempts,
@@ -139,6 +139,7 @@ class Settings(Section):
                 handoff_ms=int(self.handoff.default_timeout * 1000),
             ),
             maintainers=self.maintainers,
+            project=self.project or project,
         )
 
 

@@ -37,6 +37,8 @@ _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget 
 _WITHOUT_INOTIFY = 0.25
 _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
+_CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
+_CALMEST = 0.05  # seconds; a longer calm would hold up work
 _TROUBLE = 1.0
 _CHECKPOINT_AFTER = 1_000  # events
 
@@ -153,7 +155,7 @@ class Service:
         for action in ticked.actions:
             self._tell(action.action, action.task_id, _because(action.agent, action.reason))
         took = self._clock.monotonic() - began
-        self._pace = self._clock.monotonic() + took
+        self._pace = self._clock.monotonic() + max(took, min(took * _CALM, _CALMEST))
         later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions

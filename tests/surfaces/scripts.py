@@ -138,6 +138,12 @@ def looking(tape: Tape) -> None:
     tape.ask("show", task_id=task_id, at=head)
     tape.ask("replay", at=head)
     tape.refused("replay", "invalid", at=head + 1000)
+    tape.ask("portable_log", task_id=task_id)
+    tape.ask("portable_log", after=head - 2, type="task.created", limit=1)
+    tape.refused("portable_log", "task_not_found", task_id=MISSING)
+    tape.ask("snapshot")
+    tape.ask("snapshot", at=head, archived=True)
+    tape.refused("snapshot", "invalid", at=head + 1000)
     tape.ask("prime", agent="tester")
 
 

@@ -232,3 +232,38 @@ def test_a_cancelled_worker_is_asked_then_made_to_stop_and_writes_nothing_more(t
     refused = [event.payload["reason"] for event in log if event.type == "protocol.message.rejected"]
     assert refused == ["stale_lease"] * 2
     assert not lives(pid)
+
+
+@requirement("tools.dispatch.parent-and-metadata")
+def test_a_dispatched_child_stands_below_its_parent_and_keeps_its_metadata(mcp: OverMcp, cli: OnTheCommandLine) -> None:
+    nested = {"estimate": 3, "links": {"pr": [17, {"draft": None, "deep": {"er": "ja"}}]}, "vendor.x": False}
+    parent = dispatch(mcp)
+    child = dispatch(mcp, parentId=parent[-3:], metadata=nested)
+    assert front(mcp.root, child)["parentId"] == parent
+
+    def edges() -> set[tuple[str, str, str]]:
+        view = cli.run("snapshot")
+        assert isinstance(view, dict)
+        return {(edge["sourceId"], edge["kind"], edge["targetId"]) for edge in view["taskGraph"]["edges"]}
+
+    assert edges() == {(parent, "child", child), (child, "parent", parent)}
+
+    for tool, given in (
+        ("aof_task_edit", {"title": "Do it well"}),
+        ("aof_task_edit", {"metadata": {"more": True}}),
+        ("aof_task_update", {"body": "Other words."}),
+        ("aof_task_edit", {"priority": "high"}),
+    ):
+        said = mcp.call(tool, {"taskId": child} | given)
+        assert isinstance(said, dict), said
+    kept = front(mcp.root, child)["metadata"]
+    assert {name: kept[name] for name in nested} == nested
+    assert kept["more"] is True
+
+    before = edges()
+    mcp.elsewhere.cancel(parent, reason="superseded")
+    for wrong, code in ((parent, "cancel_requested"), ("TASK-1999-01-01-001", "task_not_found")):
+        refused = mcp.call("aof_dispatch", {"title": "Late", "brief": "Too late.", "parentId": wrong})
+        assert isinstance(refused, Refusal)
+        assert refused.code == code
+    assert edges() == before

@@ -18,7 +18,9 @@ from mcp_types import ResourceUpdatedNotification
 
 from aof.app.fabric import Fabric
 from aof.bootstrap import init_data_dir, open_fabric
-from tests.surfaces.doors import mcp_process, mcp_session
+from tests.support.portable import valid
+from tests.support.requirements import requirement
+from tests.surfaces.doors import OnTheCommandLine, mcp_process, mcp_session
 
 
 @pytest.fixture
@@ -39,7 +41,11 @@ def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
     with mcp_session(_root(fabric)) as (portal, client):
         templates = portal.call(client.list_resource_templates).resource_templates
         assert {one.uri_template for one in templates} == {"aof://tasks/{id}", "aof://tasks{?status}"}
-        assert [str(one.uri) for one in portal.call(client.list_resources).resources] == ["aof://tasks", "aof://org"]
+        assert [str(one.uri) for one in portal.call(client.list_resources).resources] == [
+            "aof://tasks",
+            "aof://snapshot",
+            "aof://org",
+        ]
 
         def read(uri: str) -> Any:
             (content,) = portal.call(client.read_resource, uri).contents
@@ -57,6 +63,26 @@ def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
         ):
             with pytest.raises(MCPError):
                 read(wrong)
+
+
+@requirement("task.snapshot.shape")
+def test_the_snapshot_is_a_resource_in_the_same_form_as_on_the_command_line(fabric: Fabric) -> None:
+    root = _root(fabric)
+    cli = OnTheCommandLine(root, fabric)
+    with mcp_session(root) as (portal, client):
+
+        def read() -> Any:
+            (content,) = portal.call(client.read_resource, "aof://snapshot").contents
+            assert content.mime_type == "application/json"
+            view = valid(json.loads(content.text))  # type: ignore[union-attr]
+            assert view == cli.run("snapshot")
+            return view
+
+        assert read()["tasks"] == []
+        good, bad = fabric.create("Good").task_id, fabric.create("Bad").task_id
+        assert [task["taskId"] for task in read()["tasks"]] == [good, bad]
+        (root / f"tasks/ready/{bad}.md").write_text("---\ntitle: [\n---\n")
+        assert [task["status"] for task in read()["tasks"]] == ["queued", "unknown"]
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe")

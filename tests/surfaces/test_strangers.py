@@ -47,6 +47,11 @@ NOT_OURS = {
     ),
 }  # fmt: skip
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+# Its fixtures that say something before they answer. No tool of ours does, so only a streamed answer could carry it.
+TALKATIVE = {
+    "2025-11-25": ("tools-call-with-logging", "tools-call-with-progress"),
+    "2026-07-28": ("tools-call-with-progress",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +61,19 @@ def packages() -> Path:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, revision: str) -> None:
+@pytest.mark.parametrize("answers", ["fixtures", "streamed"])
+def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, answers: str, revision: str) -> None:
     root, _ = init_data_dir(tmp_path / ".aof")
-    with http_server(Path(root), "fixtures") as url:
+    cannot = TALKATIVE[revision] if answers == "fixtures" else ()
+    expected = tmp_path / "expected.yaml"  # the suite also fails when one of these passes
+    expected.write_text(json.dumps({"server": cannot}), encoding="utf-8")
+    with http_server(Path(root), answers) as url:
         asked = ("server", "--url", f"{url}/mcp", "--spec-version", revision)
-        said = run(SUITE, *asked, cwd=packages).stdout
+        said = run(SUITE, *asked, "--expected-failures", str(expected), cwd=packages).stdout
         total = re.search(r"Total: (\d+) passed, (\d+) failed", said)
         assert total is not None, said[-2000:]
-        assert int(total.group(1)) > 40
-        assert int(total.group(2)) == 0, said[-4000:]
+        assert int(total.group(1)) >= 40
+        assert int(total.group(2)) == len(cannot), said[-4000:]
         for scenario in MORE.get(revision, ()):
             said = run(SUITE, *asked, "--scenario", scenario, cwd=packages).stdout
             assert re.search(r"\b0 failed", said), said[-4000:]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aof.app.snapshotting import Snapshots
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.reading import Reading
     from aof.core.tasks.task import Task
-    from aof.ports.store import Store
 
 
-class Families:
+class Families(Snapshots):
     """Questions about relatives; a part of the fabric."""
 
-    store: Store
     _reading: Reading
 
     def tasks(self, **filters: Any) -> tuple[Task, ...]:

@@ -16,11 +16,16 @@ from aof.ports.store import Store
 _OFTEN = 1_000  # events
 
 
-def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:
-    """All tasks after the event with this number."""
+def known(store: Store, seq: int) -> None:
+    """Refuse the number of an event that there is not; zero stands for the time before the first one."""
     last = store.head()
     if not 0 <= seq <= last:
         raise InvalidInput(f"there is no event {seq}; the last one is {last}", "see the events", Call("log", {}))
+
+
+def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:
+    """All tasks after the event with this number."""
+    known(store, seq)
     tasks: dict[str, Task] = {}
     for event in store.events():
         if event.seq > seq:

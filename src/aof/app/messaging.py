@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.app.questions import Questions
+from aof.app.carrying import Carrying
 from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.lazily import Lazily
@@ -31,14 +31,8 @@ else:  # questions need none of these
     ports = Lazily("aof.ports.store")
 
 
-class Messaging(Questions):
+class Messaging(Carrying):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
-
-    _actor: str
-    _run: str | None
-
-    def _execute(self, command: OnTask) -> Done:
-        raise NotImplementedError
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.

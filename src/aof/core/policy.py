@@ -32,6 +32,7 @@ class Policy:
         scheduling: Scheduling = _USUAL,
         maintainers: tuple[str, ...] = (),
         org: OrgChart | None = None,
+        project: str = "unknown",
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -42,6 +43,7 @@ class Policy:
         self.scheduling = scheduling
         self.maintainers = maintainers
         self.org = org
+        self.project = project
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

@@ -180,6 +180,10 @@ class Store(Protocol):
         """A task ID that nobody else will get."""
         ...
 
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again, as long as no other one was given since."""
+        ...
+
     def find(self, query: Query) -> Page:
         """Answer from the read model, which is caught up with the log first."""
         ...

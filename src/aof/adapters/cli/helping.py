@@ -6,7 +6,7 @@ from aof.adapters.cli.grammar import GLOBAL, Option, Verb
 from aof.adapters.cli.vocabulary import VERBS
 
 _GROUPS = (
-    ("see", ("ready", "list", "blocked", "show", "status", "graph", "board", "watch", "log", "replay")),
+    ("see", ("ready", "list", "blocked", "show", "status", "graph", "board", "watch", "log", "replay", "snapshot")),
     ("work", ("claim", "heartbeat", "progress", "complete", "fail", "release")),
     (
         "plan",

@@ -18,6 +18,7 @@ _WORDS = {
     "org_check": "org check",
     "org_route": "org route",
     "org_show": "org show",
+    "portable_log": "log --format agentruntime",
     "session_end": "session-end",
     "workflow_attach": "workflow attach",
     "workflow_check": "workflow check",

@@ -7,6 +7,7 @@ from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
 from aof.adapters.cli.vocabulary_org import VERBS as ORG
+from aof.adapters.cli.vocabulary_portable import VERBS as PORTABLE
 from aof.adapters.cli.vocabulary_workflows import HOP, ROLE
 from aof.adapters.cli.vocabulary_workflows import VERBS as WORKFLOWS
 
@@ -42,7 +43,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--dry-run", "only show what would be made and written"),
             Option(
                 "--agent",
-                "connect this one without asking: claude, codex, cursor, generic; may be repeated",
+                "connect this one without asking: claude (or claude-code), codex (or codex-cli), cursor "
+                "(or cursor-agent), generic (or any); may be repeated",
                 metavar="A",
                 kind=MANY,
                 target="agents",
@@ -313,6 +315,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--type", "only events of this type", metavar="T"),
             Option("--limit", "only the last so many", metavar="N", type="int"),
             Option("--follow", "go on as events come"),
+            Option("--format", "native, or agentruntime for portable words", metavar="F"),
         ),
         example="aof log 001",
     ),
@@ -381,6 +384,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
+    *PORTABLE,
     *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),

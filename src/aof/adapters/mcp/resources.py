@@ -18,6 +18,7 @@ from aof.core.errors import AofError, InvalidInput, NotFound
 from aof.core.events import Event
 
 TASKS = "aof://tasks"
+_SNAPSHOT = "aof://snapshot"
 _JSON = "application/json"
 _NOT_FOUND = -32002
 _URI = re.compile(r"aof://(?P<name>[a-z]+)(?:/(?P<id>[A-Za-z0-9-]+))?(?:\?status=(?P<status>[a-z-]+))?")
@@ -80,5 +81,5 @@ def _question(uri: str) -> tuple[str, dict[str, Any]]:
 def touched(event: Event) -> set[str]:
     """The resources that an event has changed."""
     moved = {event.payload[end] for end in ("from", "to") if isinstance(event.payload.get(end), str)}
-    uris = {TASKS, *(f"{TASKS}?status={status}" for status in moved)}
+    uris = {TASKS, _SNAPSHOT, *(f"{TASKS}?status={status}" for status in moved)}
     return uris | ({f"{TASKS}/{event.task_id}"} if event.task_id else set())

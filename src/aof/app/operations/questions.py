@@ -72,6 +72,13 @@ class Replay(Params, frozen=True, kw_only=True):
     at: Annotated[int, Meta(ge=0)]
 
 
+class Snapshot(Params, frozen=True, kw_only=True):
+    """When, and whether with what was put away."""
+
+    at: Annotated[int, Meta(description="as it was after this event", ge=0)] | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+
+
 class Prime(Params, frozen=True, kw_only=True):
     """Whose session begins."""
 
@@ -113,6 +120,12 @@ class Events(Result, frozen=True, kw_only=True):
     """Events in order."""
 
     events: tuple[Event, ...]
+
+
+class PortableEvents(Result, frozen=True, kw_only=True):
+    """Events in order, in the words of the agent task contract."""
+
+    events: tuple[dict[str, Any], ...]
 
 
 class Drawn(Result, frozen=True, kw_only=True):
@@ -254,6 +267,24 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_replay",
         verb="replay",
         ask=_replay,
+    ),
+    Operation(
+        name="snapshot",
+        parameters=Snapshot,
+        result=dict[str, Any],
+        help="All tasks, their graph and what is blocked, in a portable form.",
+        effect="read",
+        tool="aof_snapshot",
+        verb="snapshot",
+    ),
+    Operation(
+        name="portable_log",
+        parameters=Log,
+        result=PortableEvents,
+        help="What happened, in portable words.",
+        effect="read",
+        tool="aof_portable_log",
+        verb="log --format agentruntime",
     ),
     Operation(
         name="prime",

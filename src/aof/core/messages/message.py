@@ -5,7 +5,7 @@ Must not know how a message is written or by which way it came.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,9 +25,11 @@ class Message(OwnRule, frozen=True, kw_only=True):
     sent_at: str
     caller: str
 
-    def judge(self, records: Records, now: int) -> Verdict:
-        """What the message causes, or why it is refused."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each kind of message defines
+
+        def judge(self, records: Records, now: int) -> Verdict:
+            """What the message causes, or why it is refused."""
+            ...
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:  # noqa: ARG002 - for those that say more
         """What else is recorded when the message is refused."""

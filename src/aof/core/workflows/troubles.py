@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.errors import AofError, InvalidInput
-from aof.core.limits import ITEM, NOTES, choice, line, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import lease_end
 from aof.core.runs.reported import lacking
-from aof.core.runs.retry import backoff_ms
+from aof.core.runs.retry import backoff_ms, malformed_failure
 from aof.core.runs.run import Result
 from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import CAUSES
 from aof.core.tasks.task import Task
 from aof.core.times import iso
 from aof.core.workflows.claiming import held, hop_named
@@ -29,12 +27,7 @@ def fail(records: Records, command: c.Fail, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    problem = (
-        text("message", command.message, NOTES)
-        or line("code", command.code, ITEM, required=True)
-        or choice("cause", command.cause, CAUSES)
-    )
-    if problem:
+    if problem := malformed_failure(command):
         return problem
     walk = Walk(records, task, now)
     if command.cause == "timed_out":

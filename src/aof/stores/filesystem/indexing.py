@@ -5,11 +5,10 @@ Must not know where the database lies, nor who may use it when.
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aof.core.errors import LogDamaged
@@ -24,6 +23,7 @@ from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
 from aof.stores.fold import fold
+from aof.uncollected import uncollected
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
@@ -89,10 +89,10 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
         changes.write()
         _remember(store, database, here)
     for event in written.values():
-        _follow(store, event)
+        _follow(store, event, here)
 
 
-def _follow(store: FilesystemStore, event: Event) -> None:
+def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:
     """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
     if not is_task_id(event.task_id):
         return
@@ -105,12 +105,15 @@ def _follow(store: FilesystemStore, event: Event) -> None:
         return  # somebody is writing it
     try:
         head = store.heads.get(event.task_id)
-        if (head is None or head.rev < event.seq) and not store.intents.left(held):
+        if (head is None or head.rev < event.seq) and store.stripes.of_this_log(held) and not store.intents.left(held):
             with suppress(OSError):
                 data = read(f"{store.paths.root}/{path}")
                 if data is not None and digest(data) == mark:
                     folder = "archive" if path.startswith("archive/") else path.split("/")[1]
                     store.heads.put(event.task_id, event.seq, folder, mark)
+                    last = store.intents.last(held)
+                    if last is None or last.seq < behind.seq:
+                        store.intents.clear(held, behind)
     finally:
         store.locks.release((held,))
 
@@ -128,7 +131,7 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
         noted = {folder: [] for folder in noted}
     seen: dict[str, int] = {}
     filling = _Filling()
-    with database, _without_collecting():
+    with database, uncollected():
         for some in intact(store.paths, noted):
             seen.update([(task.id, task.rev) for task, _ in some])
             _insert(database, some, filling)
@@ -195,15 +198,3 @@ def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Positi
     database.execute("DELETE FROM meta")
     values = (rows.VERSION, here.day, here.offset, here.seq, here.digest)
     database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Many records are made and none is part of a cycle, so looking for garbage among them is lost time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()

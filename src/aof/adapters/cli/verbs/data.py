@@ -22,6 +22,10 @@ _SHORT, _ROOMY = len("TASK-2026-"), 100
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log`."""
+    if values.get("format", "native") != "native":
+        from aof.adapters.cli.verbs.portable import log as portable_log
+
+        return portable_log(context, values)
     after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
     fabric = context.fabric
     events = [
@@ -49,6 +53,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         for event in events:
             event_line(screen, event, now)
+        if not events:
+            screen.line("no event matches" if after or kind is not None else "nothing has happened yet")
 
     return Answer({"events": events}, text)
 

@@ -1,0 +1,186 @@
+"""The log in portable words: each native event gives at most one line, under a name that others know. Pure.
+
+What has no portable meaning is left out, not renamed; it stays in the native log. A native report of a result is such
+an event: only a task that has come to `done` is completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from aof.app.portable.lives import Life, Lives
+from aof.app.portable.scene import as_logged
+from aof.app.portable.words import SCHEMA_VERSION, UNKNOWN
+from aof.core.events import Event
+from aof.core.times import millis
+
+Named = tuple[str, dict[str, Any]] | None
+NAMES = (
+    "task.created", "task.accepted", "task.queued", "task.started", "task.updated", "task.progress", "task.waiting",
+    "task.blocked", "task.paused", "task.resumed", "task.retrying", "task.cancel_requested", "task.cancelled",
+    "task.timed_out", "task.failed", "task.lost", "task.completed", "task.archived", "task.delegated",
+    "task.dependency.updated", "task.attempt.started", "task.attempt.completed", "task.attempt.failed",
+)  # fmt: skip
+_ATTEMPT = "task.attempt."
+_HIDDEN = ("workLog", "key", "layout")
+_WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}
+
+
+def lines(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+    """The portable lines of a log that is read from its beginning."""
+    lives = Lives()
+    for event in events:
+        before = lives.by_id.get(event.task_id)
+        named = _named(before, event)
+        lives.add(event)
+        life = lives.by_id.get(event.task_id)
+        if named is not None and life is not None:
+            yield _line(lives, life, event, named)
+
+
+def _line(lives: Lives, life: Life, event: Event, named: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    name, payload = named
+    life = lives.by_id.get(payload.get("parentTaskId", ""), life) if name == "task.delegated" else life
+    line: dict[str, Any] = {
+        "schemaVersion": SCHEMA_VERSION,
+        "type": name,
+        "eventId": f"EVT-{event.seq}",
+        "timestamp": event.timestamp,
+        "sequence": event.seq,
+        "sessionId": lives.session,
+        "taskId": life.task.id,
+    }
+    if event.run_id is not None:
+        line |= {"runId": event.run_id, "attemptId": event.run_id}
+    native = "archive" if life.task.archived else life.task.status
+    status = as_logged(life.task, millis(event.timestamp))
+    return line | {"status": status, "nativeStatus": native, "payload": payload}
+
+
+def _named(life: Life | None, event: Event) -> Named:
+    make = _MAKERS.get(event.type)
+    if make is None or (life is None and make is not _created):
+        return None
+    return make(life, event)
+
+
+def _same(_life: Life | None, event: Event) -> Named:
+    """An event that has its portable name already."""
+    return event.type, _plain(event)
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    return {name: value for name, value in event.payload.items() if name not in _HIDDEN}
+
+
+def _created(life: Life | None, event: Event) -> Named:
+    if life is not None:
+        return None
+    task = event.payload["task"]
+    told = {"title": task["title"], "parentTaskId": task.get("parentId"), "requestedBy": task.get("createdBy")}
+    return "task.created", {name: value for name, value in told.items() if value is not None}
+
+
+def _updated(_life: Life | None, event: Event) -> Named:
+    """What was changed, by name only: bodies are not for events."""
+    changed = list(event.payload.get("fields", ()))
+    if changed == ["parentId"]:
+        return "task.dependency.updated", {
+            "kind": "parent",
+            "targetId": event.payload["changes"]["parentId"] or UNKNOWN,
+        }
+    return ("task.updated", {"changed": changed, "by": event.agent or event.actor}) if changed else None
+
+
+def _linked(_life: Life | None, event: Event) -> Named:
+    return "task.dependency.updated", _plain(event) | {"change": event.type.rpartition(".")[2]}
+
+
+def _delegated(_life: Life | None, event: Event) -> Named:
+    request = event.payload.get("request")
+    if "handoffId" not in event.payload or not isinstance(request, dict):
+        return None
+    told = {"targetId": event.task_id, "handoffId": event.payload["handoffId"], "agent": request["toAgent"]}
+    return "task.delegated", told | {"parentTaskId": request["parentTaskId"]}
+
+
+def _moved(life: Life | None, event: Event) -> Named:
+    assert life is not None
+    make = _MOVES.get(event.payload["to"])
+    return make(life, event) if make is not None else None
+
+
+def _said(event: Event, **more: Any) -> dict[str, Any]:
+    payload = event.payload
+    told = {"from": payload["from"], "to": payload["to"], "reason": payload.get("reason")} | more
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _ready(life: Life, event: Event) -> Named:
+    """From a pause the task is resumed; from anywhere else it waits for a run again."""
+    return ("task.resumed" if _paused(life) else "task.queued"), _said(event)
+
+
+def _backlog(life: Life, event: Event) -> Named:
+    return ("task.resumed", _said(event)) if _paused(life) else None
+
+
+def _paused(life: Life) -> bool:
+    return life.task.blocked is not None and life.task.blocked.kind == "paused"
+
+
+def _running(life: Life, event: Event) -> Named:
+    """Later runs show as attempts only."""
+    return ("task.started", _said(event)) if not life.attempts else None
+
+
+def _review(_life: Life, event: Event) -> Named:
+    return "task.waiting", _said(event, waitsFor="permission")
+
+
+def _blocked(_life: Life, event: Event) -> Named:
+    held = event.payload["blocked"]
+    kind = held["kind"]
+    if kind in _WAITS:
+        return "task.waiting", _said(event, waitsFor=_WAITS[kind], by=held["by"])
+    name = "task.paused" if kind == "paused" else "task.blocked"
+    return name, _said(event, by=held["by"], blockerId=held.get("dependency"))
+
+
+def _done(_life: Life, event: Event) -> Named:
+    return "task.completed", _said(event, by=event.payload.get("by"))
+
+
+def _cancelled(_life: Life, event: Event) -> Named:
+    return "task.cancelled", _said(event)
+
+
+def _dead(_life: Life, event: Event) -> Named:
+    """A limit that fired and a worker that vanished have events of their own."""
+    error = event.payload.get("error") or {}
+    return ("task.failed", _said(event, error=error)) if error.get("cause", "failed") == "failed" else None
+
+
+_MOVES: dict[str, Callable[[Life, Event], Named]] = {
+    "ready": _ready,
+    "backlog": _backlog,
+    "in-progress": _running,
+    "review": _review,
+    "blocked": _blocked,
+    "done": _done,
+    "cancelled": _cancelled,
+    "deadletter": _dead,
+}
+_MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
+    **dict.fromkeys(("task.accepted", "task.queued", "task.progress", "task.retrying", "task.cancel_requested"), _same),
+    **dict.fromkeys(("task.timed_out", "task.lost", "task.archived", "task.dependency.updated"), _same),
+    **dict.fromkeys((f"{_ATTEMPT}started", f"{_ATTEMPT}completed", f"{_ATTEMPT}failed"), _same),
+    "task.created": _created,
+    "task.restored": _created,
+    "task.updated": _updated,
+    "task.link.added": _linked,
+    "task.link.removed": _linked,
+    "task.transitioned": _moved,
+    "delegation.requested": _delegated,
+}

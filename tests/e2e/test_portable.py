@@ -1,0 +1,113 @@
+"""The snapshot of work that real processes and sessions did: their output, their agents, their threads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import PayloadTooLarge
+from tests.support.messages import request
+from tests.support.portable import Fields, run_file, valid
+from tests.support.requirements import requirement
+from tests.support.service import Up, chart, directory, scripted
+from tests.surfaces.doors import mcp_session, of_tool
+
+_FIFTY_MEGABYTES = 50 * 1024 * 1024
+_LOOKS = 300  # a bound that only a failure reaches
+
+
+def serve(root: Path) -> None:
+    """Until nothing is left to do."""
+    with Up(root, "--once") as up:
+        assert up.finish() == 0
+
+
+def seen(root: Path, task_id: str) -> Fields:
+    """The task in a snapshot."""
+    with open_fabric(root, actor="pm") as fabric:
+        (task,) = [one for one in valid(fabric.snapshot())["tasks"] if one["taskId"] == task_id]
+        return dict(task)
+
+
+@requirement("task.attempts.output-refs", "task.graph.spawned-subagent")
+def test_each_attempt_leads_to_what_its_own_process_printed(tmp_path: Path) -> None:
+    root = directory(tmp_path, {"ada": scripted("say=first try", "complain=oh", "exit=1")})
+    with open_fabric(root, actor="pm") as fabric:
+        task_id = fabric.create("Work", agent="ada", max_attempts=1).task_id
+    serve(root)
+    chart(root, {"ada": scripted("say=second try", "report=done")})
+    with open_fabric(root, actor="pm") as fabric:
+        fabric.retry(task_id, reason="again")
+    serve(root)
+    task = seen(root, task_id)
+    printed = []
+    for attempt in task["attempts"]:
+        assert attempt["worker"] == {"agentId": "ada", "kind": "process"}
+        streams = {ref["kind"]: ref for ref in attempt["outputRefs"]}
+        run_id, name = streams["stdout"]["ref"].removeprefix("aof://runs/").split("/")
+        assert run_id == attempt["runId"]
+        text = run_file(root, run_id, name).read_text()
+        assert len(text.encode()) == streams["stdout"]["bytes"]
+        printed.append(text.splitlines()[0])
+        assert ("result" in streams) == (attempt["status"] == "completed")
+    assert printed == ["first try", "second try"]
+    errors = [ref["ref"] for ref in task["attempts"][0]["outputRefs"] if ref["kind"] == "stderr"]
+    assert run_file(root, task["attempts"][0]["runId"], errors[0].rpartition("/")[2]).read_text() == "oh\n"
+
+    edges = {(edge["kind"], edge["targetId"]): edge for edge in task["relationships"]}
+    assert edges["spawned_subagent", "ada"]["status"] == "ended"
+    with open_fabric(root, actor="pm") as fabric:
+        parent, child = fabric.create("Parent").task_id, fabric.create("Child").task_id
+        fabric.claim(parent, agent="lea")
+        (sent,) = fabric.send(json.dumps(request(child, parent, "lea", "bob")))
+        assert sent.outcome == "accepted"
+    handed = [edge for edge in seen(root, parent)["relationships"] if edge["kind"] == "spawned_subagent"]
+    assert [(edge["targetId"], edge["status"]) for edge in handed] == [("bob", "active")]
+
+
+@requirement("task.progress.large-output")
+def test_log_and_snapshot_stay_small_whatever_a_run_prints(tmp_path: Path) -> None:
+    root = directory(tmp_path, {"ada": scripted(f"flood={_FIFTY_MEGABYTES}", "report=done")})
+    with open_fabric(root, actor="pm") as fabric:
+        task_id = fabric.create("Loud", agent="ada").task_id
+    serve(root)
+    task = seen(root, task_id)
+    stdout = next(ref for ref in task["attempts"][0]["outputRefs"] if ref["kind"] == "stdout")
+    assert stdout["bytes"] > _FIFTY_MEGABYTES
+    assert len(json.dumps(task)) < 10_000
+    assert sum(path.stat().st_size for path in (root / "events").glob("*.jsonl")) < 20_000
+    with open_fabric(root, actor="pm") as fabric:
+        fabric.reject(task_id, blockers=["too loud"])
+        run = fabric.claim(task_id, agent="bob").run_id
+        with pytest.raises(PayloadTooLarge):
+            fabric.progress(task_id, text="x" * 1_001, run=run)
+
+
+@requirement("task.graph.assigned-thread")
+def test_a_thread_is_assigned_while_its_session_holds_the_task(tmp_path: Path) -> None:
+    root = Path(init_data_dir(tmp_path / ".aof")[0])
+    with open_fabric(root, actor="pm") as fabric:
+        task_id = fabric.create("Work").task_id
+
+        def edge() -> Fields:
+            (task,) = valid(fabric.snapshot())["tasks"]
+            (found,) = [one for one in task["relationships"] if one["kind"] == "assigned_thread"]
+            return dict(found)
+
+        with mcp_session(root, actor="ada", tools="all") as (portal, client):
+            claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id}))
+            assert isinstance(claimed, dict)
+            assert (edge()["targetId"], edge()["status"]) == ("ada", "active")
+            (thread,) = fabric.snapshot()["threads"]
+            assert (thread["threadId"], thread["activeTurnId"]) == ("ada", claimed["runId"])
+        for _ in range(_LOOKS):
+            if edge()["status"] != "active":
+                break
+            fabric.store.wait(fabric.store.head(), 0.1)
+        assert (edge()["targetId"], edge()["status"]) == ("ada", "ended")
+        assert edge()["updatedAt"] > edge()["createdAt"]
+        (thread,) = fabric.snapshot()["threads"]
+        assert thread["status"] == "idle"
