@@ -19,16 +19,22 @@ from aof.stores.memory_org import FixedChart
 from aof.stores.memory_workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.messages import report, request, update
-from tests.support.workflows import DIAMOND, REVIEW
+from tests.support.workflows import DIAMOND, REVIEW, hop, template
 
 
 class Flow:
     """A task in a workflow, and what is said about its hops."""
 
-    def __init__(self, store: Store, clock: FakeClock, chart: OrgChart | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: FakeClock,
+        chart: OrgChart | None = None,
+        workflows: tuple[dict[str, Any], ...] = (REVIEW, DIAMOND),
+    ) -> None:
         self.store = store
         org = FixedChart(chart) if chart is not None else None
-        self.fabric = Fabric(store, clock, Policy(), "pm", org=org, workflows=FixedWorkflows(REVIEW, DIAMOND))
+        self.fabric = Fabric(store, clock, Policy(), "pm", org=org, workflows=FixedWorkflows(*workflows))
 
     def begin(self, workflow: str, *done: str) -> str:
         """Create the task; these hops are over, each by an agent of its own."""
@@ -274,6 +280,16 @@ class TestStatusUpdates:
         assert (first.run_id, second.run_id) == (flow.hop("test").run_id, flow.hop("audit").run_id)
         assert (flow.hop("test").agent, flow.hop("audit").agent) == ("ada", "bob")
         assert flow.update("cem", status="in-progress").reason == "not_lease_holder"
+
+    def test_who_holds_several_hops_takes_no_other_by_a_note(self, store: Store, clock: FakeClock) -> None:
+        wide = Flow(store, clock, workflows=(template(hop("a"), hop("b"), hop("c")),))
+        wide.begin("flow")
+        wide.take("a")
+        assert wide.update("ada", status="in-progress", notes="on it").outcome == "accepted"
+        assert wide.hop("b").status == "ready"
+        wide.take("b")
+        assert wide.update("ada", status="in-progress", notes="on both").reason == "run_required"
+        assert wide.hop("c").status == "ready"
 
     @pytest.mark.parametrize("status", ["review", "done"])
     def test_what_only_an_outcome_decides_is_noted_instead(self, flow: Flow, status: str) -> None:

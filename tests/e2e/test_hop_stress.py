@@ -25,7 +25,7 @@ FLOW: dict[str, Any] = {
         {"id": "ship", "role": "releaser", "dependsOn": ["test", "audit"], "canReject": True},
     ],
 }
-BEFORE = {str(hop["id"]): set(hop.get("dependsOn", ())) for hop in FLOW["hops"]}
+BEFORE: dict[str, set[str]] = {hop["id"]: set(hop.get("dependsOn", ())) for hop in FLOW["hops"]}
 # Killed in three places: at once, in the middle, and after the report.
 WORDS = ("maybe=4", "update=on", "maybe=4", "report=done", "maybe=3")
 JUDGES = ("maybe=4", "either=30|report=needs_review,once more|report=done", "maybe=3")

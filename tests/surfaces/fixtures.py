@@ -6,6 +6,8 @@ They are added to our server in the process that is tested, and nowhere else.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -16,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from aof.adapters.mcp.http import McpOverHttp
 from aof.adapters.mcp.hub import Hub
+from aof.core.errors import AofError
 
 Context = ServerRequestContext[Any, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -28,7 +31,7 @@ class WithFixtures(McpOverHttp):
 
     def server(self, hub: Hub) -> Server[Hub]:
         server = super().server(hub)
-        add_fixtures(server)
+        add_fixtures(server, hub)
         return server
 
 
@@ -139,9 +142,29 @@ PROMPTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def add_fixtures(server: Server[Hub]) -> None:
+async def _greet(ctx: Context, _name: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(f"Hello, {(ctx.params or {})['arguments']['name']}!")])
+
+
+TOOLS["greet"] = _greet
+LONG_WORK = ("slow_compute", "failing_job", "confirm_delete")  # each is a real task that our own tool dispatches
+
+
+async def _worked_on(hub: Hub, task_id: str, name: str, seconds: float) -> None:
+    """Somebody does the task, unless it is cancelled before."""
+    await anyio.sleep(seconds)
+    with suppress(AofError):
+        run = (await hub.ask(partial(hub.fabric.claim, task_id, agent="ada"))).run_id
+        if name == "failing_job":
+            given_up = partial(hub.fabric.fail, task_id, run=run, code="tests_failed", message="x", retryable=False)
+            await hub.ask(given_up)
+        else:
+            await hub.ask(partial(hub.fabric.complete, task_id, run=run, summary="computed"))
+
+
+def add_fixtures(server: Server[Hub], hub: Hub) -> None:
     """Let the server answer for the fixtures first, and as ever for all else."""
-    _add_tools(server)
+    _add_tools(server, hub)
     _add_resources(server)
 
     async def list_prompts(_ctx: Context, _params: types.PaginatedRequestParams) -> HandlerResult:
@@ -181,7 +204,7 @@ def add_fixtures(server: Server[Hub]) -> None:
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
 
 
-def _add_tools(server: Server[Hub]) -> None:
+def _add_tools(server: Server[Hub], hub: Hub) -> None:
     listing, calling = server.get_request_handler("tools/list"), server.get_request_handler("tools/call")
     assert listing is not None
     assert calling is not None
@@ -189,10 +212,23 @@ def _add_tools(server: Server[Hub]) -> None:
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         ours = await listing.handler(ctx, params)
         assert isinstance(ours, types.ListToolsResult)
-        fixtures = [types.Tool(name=name, description="A fixture.", input_schema={"type": "object"}) for name in TOOLS]
+        names = (*TOOLS, *LONG_WORK)
+        fixtures = [types.Tool(name=name, description="A fixture.", input_schema={"type": "object"}) for name in names]
         return types.ListToolsResult(tools=[*ours.tools, *fixtures])
 
+    async def dispatch(ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
+        given = {"title": params.name, "brief": "x", "wait": True, "metadata": {"reviewRequired": False}}
+        asked = params.model_copy(update={"name": "aof_dispatch", "arguments": given})
+        answer = await calling.handler(ctx, asked)
+        whole = answer if isinstance(answer, dict) else {}
+        if "taskId" in whole:
+            seconds = float((params.arguments or {}).get("seconds", 0))
+            hub.start(_worked_on, hub, whole["taskId"], params.name, seconds)
+        return answer
+
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
+        if params.name in LONG_WORK:
+            return await dispatch(ctx, params)
         fixture = TOOLS.get(params.name)
         return await (calling.handler(ctx, params) if fixture is None else fixture(ctx, params.name))
 

@@ -11,7 +11,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, Request, RequestParams, Result
+from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolResult, Request, RequestParams, Result
 
 from aof.app.fabric import Fabric
 from aof.bootstrap import init_data_dir, open_fabric
@@ -139,6 +139,20 @@ def test_a_client_without_the_extension_gets_the_plain_answer(fabric: Fabric) ->
     given = {"title": "Long", "brief": "Take your time.", "wait": True}
     answer = _talk(fabric, lambda client: client.call_tool("aof_dispatch", given))
     assert answer.structured_content["status"] == "ready"
+
+
+def test_who_does_not_know_the_extension_is_told_that_it_is_needed(fabric: Fabric) -> None:
+    handle = _dispatched(fabric)
+
+    async def ask(client: Client) -> None:
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            with pytest.raises(MCPError) as refused:
+                await client.session.send_request(Ask(method=method, params=About(task_id=handle.task_id)), Result)
+            assert refused.value.error.code == MISSING_REQUIRED_CLIENT_CAPABILITY
+            assert refused.value.error.data == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+
+    _talk(fabric, ask)
+    assert fabric.get(handle.task_id).status == "ready"
 
 
 def test_a_handle_that_nobody_gave_is_refused(fabric: Fabric) -> None:

@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, ClientCapabilities, GetTaskRequestParams, InputResponses, RequestParams
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from mcp_types import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    ClientCapabilities,
+    GetTaskRequestParams,
+    RequestParams,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof.adapters.mcp.hub import Hub
@@ -29,13 +37,24 @@ class UpdateTaskRequestParams(RequestParams):
     """What a client answers to a task that asked something. Ours ask nothing."""
 
     task_id: str
-    input_responses: InputResponses | None = None
+    input_responses: dict[str, Any] | None = None
 
 
 def understood(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Whether the client takes a handle for an answer to this request."""
     wanted = ClientCapabilities(extensions={EXTENSION: {}})
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and ctx.session.check_client_capability(wanted)
+
+
+def require(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
+    """Refuse who asks for a handle without having said that it takes any, or whose header names another one."""
+    headers = getattr(ctx.request, "headers", None)
+    named = decode_header_value(headers.get(MCP_NAME_HEADER)) if headers is not None else None
+    if named is not None and named != task_id:
+        raise MCPError(HEADER_MISMATCH, f"{MCP_NAME_HEADER} says {named[:80]!r}, and the request is about another task")
+    if not understood(ctx):
+        asked: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, f"this needs a client with the extension {EXTENSION}", asked)
 
 
 async def handle(hub: Hub, created: Created) -> dict[str, Any]:

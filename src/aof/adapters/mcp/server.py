@@ -110,13 +110,16 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             return broken(operation)
         return answered(result)
 
-    async def get_task(_ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+    async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        followed.require(ctx, params.task_id)
         return await followed.get(hub, params)
 
-    async def update_task(_ctx: _Context, params: followed.UpdateTaskRequestParams) -> HandlerResult:
+    async def update_task(ctx: _Context, params: followed.UpdateTaskRequestParams) -> HandlerResult:
+        followed.require(ctx, params.task_id)
         return await followed.update(hub, params)
 
     async def cancel_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        followed.require(ctx, params.task_id)
         caller, _ = session_of(hub, ctx, alone)
         return await followed.cancel(hub, params, caller)
 

@@ -110,7 +110,8 @@ def moved(records: Records, task: Task, message: StatusUpdate, now: int) -> Verd
     """What only a hop's holder, or who takes one, means by a status; None where it is meant for the whole task."""
     hop = held_hop(task, message)
     if isinstance(hop, AofError):
-        takes = message.status == task.status == "in-progress" and message.run is None and has_open_hop(task)
+        free = message.run is None and isinstance(hop, NotLeaseHolder) and has_open_hop(task)
+        takes = free and message.status == "in-progress"
         return decide(records, Claim(actor=message.actor, task_id=task.id), now) if takes else None
     if message.status != "blocked":
         return None
