@@ -1,124 +1,185 @@
-"""How many MCP tool calls a second the HTTP server answers for eight clients at once, each call a durable commit.
+"""How many MCP tool calls a second `aof up --http` answers for eight clients at once, each call a durable commit.
 
-Held against the same calls through Python, from as many threads. The clients speak the newest revision in plain HTTP:
-what is measured is the server, not a client library.
+Held against the same calls through Python, from as many threads. All clients are threads of this one process, so that
+they leave the server its processor; see `mcp_client` for what they send.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
-import multiprocessing
+import re
+import resource
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import aof
 from aof import serving
-from aof.app.calling import Caller
+from aof.bench import cpu
 from aof.bench.rounds import Figure
 from aof.bench.table import Need, Part, Row
+from bench.mcp_client import NEWEST, SESSIONS, Client
 
 CLIENTS = 8
 _CALLS_A_SECOND = 200
-_VERSION = "2026-07-28"
-_META = {
-    "io.modelcontextprotocol/protocolVersion": _VERSION,
-    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json, text/event-stream",
-    "MCP-Protocol-Version": _VERSION,
-    "Mcp-Method": "tools/call",
-    "Mcp-Name": "aof_dispatch",
-}
-_CONTEXT = multiprocessing.get_context("spawn")
+_CALLS = 3  # of a lifecycle: each is one commit
+_TITLE, _BRIEF, _SUMMARY = "Measured", "What a brief says in a sentence or two.", "Done as the brief says."
+_KINDS = {SESSIONS: "in sessions", NEWEST: "newest revision"}
+
+Lifecycle = Callable[[], object]
 
 
-class Measured(NamedTuple):
-    """Calls a second over MCP and through Python, and the one over the other."""
+class Turn(NamedTuple):
+    """One short run: calls a second, and milliseconds of CPU a call in this process and in the server."""
 
-    over_mcp: Figure
-    in_python: Figure
-    ratio: Figure
+    rate: float
+    here: float
+    server: float
+
+
+class Server(NamedTuple):
+    """A running service, and a token for each client."""
+
+    pid: int
+    port: int
+    tokens: tuple[str, ...]
 
 
 def measured(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]) -> Part:
     """MCP over HTTP, as a part of the table."""
-    found = measure(folder, rounds=rounds, seconds=seconds, say=say)
-    wanted = Figure(*(value / _CALLS_A_SECOND for value in found.over_mcp))
-    rows = (
-        Row("tool calls over HTTP", found.over_mcp, "/s", wanted, f"{_CALLS_A_SECOND} a second", Need(1.0)),
-        Row("the same through Python", found.in_python, "/s"),
-        Row("tool calls", None, "", found.ratio, "the same through Python"),
-    )
-    return Part(f"MCP: aof_dispatch from {CLIENTS} clients, each a durable commit", rows)
+    turns = measure(folder, rounds=rounds, seconds=seconds, say=say)
+    python = turns["Python"]
+    rows = []
+    for revision, name in _KINDS.items():
+        mcp = turns[revision]
+        rate = Figure.of([turn.rate for turn in mcp])
+        wanted = Figure(*(value / _CALLS_A_SECOND for value in rate))
+        ratio = Figure.ratio([turn.rate for turn in mcp], [turn.rate for turn in python])
+        rows += [
+            Row(f"tool calls, {name}", rate, "/s", wanted, f"{_CALLS_A_SECOND} a second", Need(1.0)),
+            Row("  beside Python", None, "", ratio, "the same through Python"),
+            Row("  CPU of the server", Figure.of([turn.server for turn in mcp]), "ms/call"),
+            Row("  CPU of the clients", Figure.of([turn.here for turn in mcp]), "ms/call"),
+        ]
+    rows += [
+        Row("the same through Python", Figure.of([turn.rate for turn in python]), "/s"),
+        Row("  CPU", Figure.of([turn.here for turn in python]), "ms/call"),
+    ]
+    return Part(f"MCP: dispatch, claim, complete from {CLIENTS} clients, each call a durable commit", tuple(rows))
 
 
-def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]) -> Measured:
-    """Both in turns, on a data directory each."""
-    served, _ = aof.init(folder / "tools-mcp" / ".aof")
+def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]) -> dict[str, list[Turn]]:
+    """All in turns, on a data directory each."""
+    kinds: tuple[str, ...] = (*_KINDS, "Python")
+    turns: dict[str, list[Turn]] = {kind: [] for kind in kinds}
     plain, _ = aof.init(folder / "tools-python" / ".aof")
-    ours, theirs = _CONTEXT.Pipe()
-    server = _CONTEXT.Process(target=_serve, args=(served, theirs), daemon=True)
-    server.start()
-    port = ours.recv()
-    mcp, python = [], []
+    with ExitStack() as stack:
+        fabric = stack.enter_context(aof.open(plain))
+        servers = {revision: stack.enter_context(_serving(folder / f"tools-{revision}")) for revision in _KINDS}
+        for number in range(rounds):
+            for kind in kinds if number % 2 == 0 else reversed(kinds):
+                say(f"tools: round {number + 1} of {rounds}, {kind}")
+                turns[kind].append(
+                    _turn([_in_python(fabric, f"client-{place}") for place in range(CLIENTS)], seconds)
+                    if kind == "Python"
+                    else _over_mcp(servers[kind], kind, seconds)
+                )
+    return turns
+
+
+@contextmanager
+def _serving(folder: Path) -> Iterator[Server]:
+    """`aof up --http` as users have it."""
+    root, _ = aof.init(folder / ".aof")
+    tokens = tuple(serving.create_token(root, f"client-{place}", "agent").token for place in range(CLIENTS))
+    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--http", "0", "--log-json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            told = next(line for line in process.stdout if json.loads(line)["action"] == "http")
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", told)
+            assert found is not None, told
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            yield Server(process.pid, int(found.group(1)), tokens)
+        finally:
+            process.terminate()
+
+
+def _over_mcp(server: Server, revision: str, seconds: float) -> Turn:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(closing(Client(server.port, token, revision))) for token in server.tokens]
+        return _turn([_by_tools(client) for client in clients], seconds, server.pid)
+
+
+def _by_tools(client: Client) -> Lifecycle:
+    def lifecycle() -> None:
+        task = client.call("aof_dispatch", title=_TITLE, brief=_BRIEF, metadata={"reviewRequired": False})["taskId"]
+        run = client.call("aof_task_claim", taskId=task)["runId"]
+        done = client.call("aof_task_complete", taskId=task, summary=_SUMMARY, run=run)
+        if done["status"] != "done":
+            raise RuntimeError(f"{task} is {done['status']}")
+
+    return lifecycle
+
+
+def _in_python(fabric: aof.Fabric, actor: str) -> Lifecycle:
+    mine = fabric.as_actor(actor)
+
+    def lifecycle() -> None:
+        task = mine.create(_TITLE, brief=_BRIEF, metadata={"reviewRequired": False}).task_id
+        run = mine.claim(task, agent=actor).run_id
+        mine.complete(task, summary=_SUMMARY, run=run)
+
+    return lifecycle
+
+
+def _turn(lifecycles: list[Lifecycle], seconds: float, pid: int | None = None) -> Turn:
+    """Every lifecycle over and over in a thread of its own, once before anybody counts."""
+    together = threading.Barrier(len(lifecycles) + 1)
+
+    def work(lifecycle: Lifecycle) -> tuple[int, float]:
+        lifecycle()
+        together.wait()
+        begin = time.perf_counter()
+        count = 0
+        while (now := time.perf_counter()) < begin + seconds or not count:
+            lifecycle()
+            count += _CALLS
+        return count, now - begin
+
+    with ThreadPoolExecutor(len(lifecycles)) as pool:
+        working = [pool.submit(_or_abort, work, lifecycle, together) for lifecycle in lifecycles]
+        here, there = 0.0, 0.0
+        try:
+            together.wait()
+            here, there = _own(), cpu.used(pid) if pid else 0.0
+        except threading.BrokenBarrierError:
+            pass  # whoever failed says why
+        counted = [one.result() for one in working]
+    calls = sum(count for count, _ in counted) / 1000
+    there = cpu.used(pid) - there if pid else 0.0
+    return Turn(sum(count / took for count, took in counted), (_own() - here) / calls, there / calls)
+
+
+def _or_abort(
+    work: Callable[[Lifecycle], tuple[int, float]], lifecycle: Lifecycle, together: threading.Barrier
+) -> tuple[int, float]:
     try:
-        with aof.open(plain) as fabric:
-            for number in range(rounds):
-                say(f"tools: round {number + 1} of {rounds}")
-                mcp.append(_rate(lambda: _Client(port).call, seconds))
-                python.append(_rate(lambda: lambda: fabric.create("Measured", brief="x"), seconds))
-    finally:
-        server.terminate()
-        server.join()
-    return Measured(Figure.of(mcp), Figure.of(python), Figure.ratio(mcp, python))
+        return work(lifecycle)
+    except threading.BrokenBarrierError:
+        raise
+    except Exception:
+        together.abort()
+        raise
 
 
-def _serve(root: str, told: Connection) -> None:
-    app = serving.make_http(root, authenticate=lambda _token: Caller("bench"))
-    server, port = serving.http_server(app, "127.0.0.1", 0, lambda: told.send(port))
-    server.run()
-
-
-class _Client:
-    """One connection that is kept."""
-
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port)
-        self._body = json.dumps(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {"name": "aof_dispatch", "arguments": {"title": "Measured", "brief": "x"}, "_meta": _META},
-            }
-        )
-
-    def call(self) -> None:
-        """Dispatch a task."""
-        self._connection.request("POST", "/mcp", self._body, _HEADERS)
-        answer = self._connection.getresponse()
-        said = answer.read()
-        if answer.status != http.client.OK or b'"isError":true' in said:
-            raise RuntimeError(said.decode())
-
-
-def _rate(opened: Callable[[], Callable[[], object]], seconds: float) -> float:
-    def work(_number: int) -> int:
-        call = opened()
-        call()
-        end, count = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
-            call()
-            count += 1
-        return count
-
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        return sum(pool.map(work, range(CLIENTS))) / seconds
+def _own() -> float:
+    """Seconds of CPU that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

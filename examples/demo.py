@@ -31,10 +31,11 @@ def main() -> None:
         with aof.open(root, actor="maintainer") as fabric:
             plan(fabric)
             print(f"\n{fabric.status().total} tasks; 'aof tick --dry-run' says what would happen first:\n")
-            aof_command(root, "tick", "--dry-run")
-            print("\n'aof up' starts the agents:\n")
-            aof_command(root, "up", "--once")
-            print("\nwhat happened to each task, and why:\n")
+        aof_command(root, "tick", "--dry-run")
+        print("\n'aof up' starts the agents:\n")
+        aof_command(root, "up", "--once")
+        print("\nwhat happened to each task, and why:\n")
+        with aof.open(root, actor="maintainer") as fabric:
             told(fabric)
             report = fabric.doctor()
             lines = sum(1 for _ in fabric.events())

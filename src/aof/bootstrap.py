@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
-    from aof.ports.store import Problem
+    from aof.ports.store import Problem, Store
+    from aof.stores.filesystem.read_only import ReadOnlyStore
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
@@ -40,7 +41,7 @@ def open_fabric(
     root = find_data_dir(data_dir)
     settings = load_settings(root)
     clock = clock or SystemClock()
-    store = _store(root, settings, clock, disk)
+    store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
     return Fabric(
         store,
         clock,
@@ -77,18 +78,40 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
     )
 
 
+def _may_write(root: str) -> bool:
+    """Whether this user may; what is missing is made when the directory is opened."""
+    needed = (root, f"{root}/events", f"{root}/locks", f"{root}/locks/log")
+    return all(os.access(path, os.W_OK) or (path != root and not os.path.lexists(path)) for path in needed)
+
+
+def _read_only(root: str, settings: Settings, clock: Clock) -> ReadOnlyStore:
+    from aof.stores.filesystem.read_only import ReadOnlyStore
+
+    return ReadOnlyStore(root, clock, durable=settings.storage.durability == "full")
+
+
+def _writable(store: Store) -> FilesystemStore:
+    """For what cannot be done otherwise; raises ReadOnly."""
+    if isinstance(store, FilesystemStore):
+        return store
+    from aof.stores.filesystem.read_only import ReadOnlyStore
+
+    assert isinstance(store, ReadOnlyStore)
+    raise store.refusal()
+
+
 def serve(
     fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, host: str = "127.0.0.1"
 ) -> int:
     """Run the service on an open fabric until it is told to stop, with `http` on that port; tells the exit code."""
     from aof.daemon import Service
 
+    store = _writable(fabric.store)
     if http is None:
         return Service(fabric, once=once, log_json=log_json).run()
     from aof.serving import beside
 
-    assert isinstance(fabric.store, FilesystemStore)
-    with beside(fabric.store.paths.root, host, http) as address:
+    with beside(store.paths.root, host, http) as address:
         return Service(fabric, once=once, log_json=log_json, address=address).run()
 
 
@@ -111,6 +134,8 @@ def diagnose(
         problem = Problem(error.code, "aof.toml", error.message, error.hint)
         return Diagnosis(ok=False, problems=(problem,))
     clock = clock or SystemClock()
+    if not _may_write(root):
+        raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
         found = doctor(store, clock, settings.policy(), fix=fix, say=say)
@@ -218,8 +243,7 @@ def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: S
     from aof.stores.filesystem.transfer import pack
 
     with open_fabric(data_dir) as fabric:
-        assert isinstance(fabric.store, FilesystemStore)
-        return pack(fabric.store, target, say)
+        return pack(_writable(fabric.store), target, say)
 
 
 def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:

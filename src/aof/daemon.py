@@ -25,16 +25,20 @@ from aof.app.hosting import WORKER, Hosting
 from aof.app.tick import Tick
 from aof.core.errors import AofError
 from aof.core.ids import is_task_id
+from aof.core.scheduling.crew import Nobody
 from aof.core.scheduling.plan import STARTED
 from aof.core.tasks.graph import retry_at
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
+from aof.core.workflows.state import HopState, leases, workflow_of
 from aof.stores.filesystem.store import FilesystemStore
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
 _WITHOUT_INOTIFY = 0.25
 _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
+_CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
+_CALMEST = 0.05  # seconds; a longer calm would hold up work
 _TROUBLE = 1.0
 _CHECKPOINT_AFTER = 1_000  # events
 
@@ -151,7 +155,7 @@ class Service:
         for action in ticked.actions:
             self._tell(action.action, action.task_id, _because(action.agent, action.reason))
         took = self._clock.monotonic() - began
-        self._pace = self._clock.monotonic() + took
+        self._pace = self._clock.monotonic() + max(took, min(took * _CALM, _CALMEST))
         later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions
@@ -233,16 +237,26 @@ class Service:
         if not self._idle or self._hosting.hosted or self._touched or self._clock.monotonic() >= self._due:
             return False
         last = self._tick.last
-        if any(task.lease is not None and task.lease.worker == WORKER for task in last.running):
+        if any(lease.worker == WORKER for task in last.running for lease in leases(task)):
             return False
-        return not any(task.id in last.free and self._is_retried(task) for task in last.ready)
+        waiting = (*(task for task in last.ready if task.id in last.free), *last.running)
+        return not any(self._is_retried(task) for task in waiting)
 
     def _is_retried(self, task: Task) -> bool:
-        """Whether one of our agents will try it again by itself."""
+        """Whether one of our agents will try it, or a hop of it, again by itself."""
+        if task.gated:
+            return any(self._hop_is_retried(task, hop) for hop in workflow_of(task).hops)
         at = retry_at(task)
         seat = self._tick.crew().seats.get(task.routing.agent or "")
         ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
         return at is not None and at > self._fabric.now() and ours
+
+    def _hop_is_retried(self, task: Task, hop: HopState) -> bool:
+        if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._fabric.now():
+            return False
+        crew = self._tick.crew()
+        named = crew.route_hop(task, hop.id, {})
+        return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
 
     def _shut_down(self) -> None:
         """Ask every worker to end and wait for them; a second signal does not wait."""

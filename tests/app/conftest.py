@@ -16,7 +16,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
 from aof.core.policy import Policy
-from aof.core.times import millis
+from aof.core.runs.pulse import Boot
 from aof.ports.clock import Clock
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
@@ -30,12 +30,19 @@ STATUSES = ("backlog", "ready", "in-progress", "review", "blocked", "done", "can
 Aof = Callable[..., Said]
 
 
-class SameDay(SystemClock):
-    """For several processes: waiting takes real time, and it is Monday morning all the same."""
+class SameMoment(SystemClock):
+    """For several processes: it is always the same moment, and who waits for another process really waits."""
+
+    def __init__(self, moment: FakeClock) -> None:
+        self._now, self._boot = moment.now(), moment.boot()
 
     def now(self) -> int:
-        """Always the same moment."""
-        return millis(MONDAY)
+        """Always the same."""
+        return self._now
+
+    def boot(self) -> Boot:
+        """Always the same."""
+        return self._boot
 
 
 class Room:

@@ -105,11 +105,16 @@ def test_a_task_is_queued_each_time_that_it_waits_for_a_run(
     task_id = room.task("backlog")
     assert tape.count(task_id, "queued") == 0
     counts = []
+
+    def late() -> None:
+        clock.sleep(61)
+        fabric.recover()
+
     for step in (
         lambda: fabric.update(task_id, status="ready"),
         lambda: fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id),
-        lambda: fabric.claim(task_id, agent="bob", ttl=60) and clock.sleep(61),
-        fabric.recover,
+        lambda: fabric.claim(task_id, agent="bob", ttl=60),
+        late,
         lambda: fabric.block(task_id, reason="waits"),
         lambda: fabric.unblock(task_id),
     ):
@@ -261,19 +266,27 @@ def test_only_what_has_come_to_done_is_completed(room: Room, tape: Tape, fabric:
 
 @requirement("task.events.attempts")
 def test_the_starts_and_ends_of_attempts_pair_off(room: Room, tape: Tape, clock: FakeClock) -> None:
-    ends = {
-        "complete": lambda fabric, one, run: fabric.complete(one, run=run),
-        "fail": lambda fabric, one, run: fabric.fail(one, run=run),
-        "time out": lambda fabric, one, run: fabric.fail(one, run=run, code="too_late", cause="timed_out"),
-        "expire": lambda fabric, one, run: clock.sleep(1000) or fabric.recover(),
-        "cancel": lambda fabric, one, run: fabric.cancel(one),
-        "say nothing": lambda fabric, one, run: fabric.session_end(run=run),
-    }
-    for how, end in ends.items():
+    def end(how: str, fabric: Fabric, task_id: str, run: str) -> None:
+        match how:
+            case "complete":
+                fabric.complete(task_id, run=run)
+            case "fail":
+                fabric.fail(task_id, run=run)
+            case "time out":
+                fabric.fail(task_id, run=run, code="too_late", cause="timed_out")
+            case "expire":
+                clock.sleep(1000)
+                fabric.recover()
+            case "cancel":
+                fabric.cancel(task_id)
+            case _:
+                fabric.session_end(run=run)
+
+    for how in ("complete", "fail", "time out", "expire", "cancel", "say nothing"):
         task_id = room.task()
         run = room.fabric.claim(task_id, agent="ada").run_id
         assert tape.types(task_id)[-1] == "attempt.started"
-        end(room.reopen(), task_id, run)
+        end(how, room.reopen(), task_id, run)
         room.reopen().recover()
         lines = [line for line in tape.lines(task_id) if line["type"].startswith("task.attempt.")]
         expected = "task.attempt.completed" if how == "complete" else "task.attempt.failed"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aof.testing import FakeClock
-from tests.app.conftest import Room
+from tests.app.conftest import Room, SameMoment
 from tests.support.messages import Post, report
 from tests.support.processes import together
 from tests.support.requirements import requirement
@@ -157,7 +157,7 @@ def test_two_who_recover_at_once_do_it_once(room: Room, post: Post, clock: FakeC
     clock.sleep(TTL)
 
     def recover(_number: int) -> int:
-        with room.opened() as mine:
+        with room.opened(clock=SameMoment(clock)) as mine:
             return len(mine.recover())
 
     assert sum(together(2, recover)) == len(tasks)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import STATUSES, Aof, Room, SameDay
+from tests.app.conftest import STATUSES, Aof, Room, SameMoment
 from tests.support.portable import Camera, valid
 from tests.support.requirements import requirement
 
@@ -269,7 +269,7 @@ def test_a_snapshot_under_writers_is_one_moment_and_equals_the_one_from_the_log(
     roots = [room.task(review=False) for _ in range(3)]
 
     def write(agent: str) -> None:
-        with room.opened(actor=agent, clock=SameDay()) as mine:
+        with room.opened(actor=agent, clock=SameMoment(room.clock)) as mine:
             for number in range(12):
                 parent = roots[number % 3]
                 task_id = mine.create("Child", parent_id=parent, depends_on=[parent], review=False).task_id
@@ -280,7 +280,7 @@ def test_a_snapshot_under_writers_is_one_moment_and_equals_the_one_from_the_log(
     for writer in writers:
         writer.start()
     taken = []
-    with room.opened(clock=SameDay()) as reader:
+    with room.opened(clock=SameMoment(room.clock)) as reader:
         while any(writer.is_alive() for writer in writers):
             taken.append(valid(reader.snapshot()))
         for writer in writers:

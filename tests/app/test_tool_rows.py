@@ -12,7 +12,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.core.tasks.lifecycle import TRANSITIONS
 from aof.testing import FakeClock
-from tests.app.conftest import STATUSES, Aof, Room, SameDay
+from tests.app.conftest import STATUSES, Aof, Room, SameMoment
 from tests.support.disks import DyingDisk, Killed
 from tests.support.processes import outcome, together
 from tests.support.requirements import requirement
@@ -23,7 +23,7 @@ WORK = "# Plan\n\n- [ ] one\n\n```sh\n## Work Log\n```\n\nGröße ✓\n"
 @requirement("tools.dispatch.id-and-path")
 def test_ids_are_given_once_also_to_processes_that_ask_together(room: Room, fabric: Fabric) -> None:
     def dispatch(_: int) -> list[tuple[str, str]]:
-        with room.opened(clock=SameDay()) as mine:
+        with room.opened(clock=SameMoment(room.clock)) as mine:
             made = [mine.create("One of many") for _ in range(275)]
             return [(one.task_id, one.file_path) for one in made]
 
@@ -286,7 +286,7 @@ def test_of_many_that_move_a_task_to_in_progress_one_holds_it(room: Room, fabric
     task_id = room.task()
 
     def move(number: int) -> bool:
-        with room.opened(actor=f"agent-{number}", clock=SameDay()) as mine:
+        with room.opened(actor=f"agent-{number}", clock=SameMoment(room.clock)) as mine:
             return mine.update(task_id, status="in-progress").transitioned
 
     answers = together(20, move)

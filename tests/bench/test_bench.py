@@ -55,7 +55,8 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "tick, dry, all explained",
         "from ready to the agent's first step",
         "idle, CPU of one core",
-        "tool calls over HTTP",
+        "tool calls, in sessions",
+        "tool calls, newest revision",
     }
     assert all(row["verdict"] for row in rows if row["need"])
     assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])

@@ -36,6 +36,26 @@ class TestReservedIds:
 
         assert store.reserve_id(clock.now()) == "TASK-2026-03-02-008"
 
+    def test_a_number_that_was_put_back_is_given_again_unless_another_one_was_given_since(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        one = store.reserve_id(clock.now())
+        store.put_back_id(one)
+        assert store.reserve_id(clock.now()) == one
+
+        two = store.reserve_id(clock.now())
+        store.put_back_id(one)
+
+        assert store.reserve_id(clock.now()) == f"{two[:-1]}3"
+
+    def test_a_number_of_yesterday_is_not_put_back(self, store: Store, clock: FakeClock) -> None:
+        yesterday = store.reserve_id(clock.now())
+        clock.set("2026-03-03T00:00:00Z")
+        today = store.reserve_id(clock.now())
+        store.put_back_id(yesterday)
+
+        assert (today, store.reserve_id(clock.now())) == ("TASK-2026-03-03-001", "TASK-2026-03-03-002")
+
 
 class TestCommits:
     """Events and what follows from them."""

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aof.app.fabric import Fabric
+from aof.core.errors import AtCapacity
+from aof.core.org.chart import Agent, OrgChart
+from aof.core.policy import Policy
 from aof.ports.store import Scope, Store
+from aof.stores.memory_org import FixedChart
+from aof.stores.memory_workflows import FixedWorkflows
+from aof.testing import FakeClock
+from tests.support.workflows import hop, template
 
 
 def test_an_agent_holds_what_it_claimed_until_the_run_ends(fabric: Fabric, store: Store) -> None:
@@ -22,3 +31,20 @@ def test_an_agent_holds_what_it_claimed_until_the_run_ends(fabric: Fabric, store
     assert held("ada") == (second,)
     fabric.release(second, agent="ada")
     assert held("ada") == ()
+
+
+def test_each_hop_that_an_agent_holds_counts(store: Store, clock: FakeClock) -> None:
+    chart = OrgChart(agents=(Agent(id="ada", roles=("worker",), concurrency=2),))
+    workflows = FixedWorkflows(template(hop("a"), hop("b"), hop("c")))
+    fabric = Fabric(store, clock, Policy(), "pm", org=FixedChart(chart), workflows=workflows)
+    first, other = (fabric.create("x", workflow="flow").task_id for _ in range(2))
+    fabric.claim(first, agent="ada", hop="a")
+    run = fabric.claim(first, agent="ada", hop="b").run_id
+    with store.unit(Scope(names=frozenset({"agent:ada"}))) as unit:
+        assert unit.held_by("ada") == (first, first)
+        assert unit.held_by("a") == ()
+    for task in (first, other):
+        with pytest.raises(AtCapacity):
+            fabric.claim(task, agent="ada")
+    fabric.complete(first, run=run, outcome="complete")
+    assert fabric.claim(other, agent="ada").hop == "a"

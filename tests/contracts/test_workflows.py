@@ -48,6 +48,21 @@ def test_a_hop_beside_those_that_run_is_ready_and_is_offered_first(gated: Fabric
     assert gated.list(agent="ada").total == 1
 
 
+def test_a_list_names_who_holds_a_hop(gated: Fabric) -> None:
+    def agent() -> str | None:
+        (row,) = gated.list().tasks
+        return row.agent
+
+    task = gated.create("x", workflow="diamond", agent="pat").task_id
+    assert agent() is None
+    gated.complete(task, outcome="complete", agent="ada")
+    bob = gated.claim(task, agent="bob", hop="audit").run_id
+    assert agent() == "bob"
+    gated.claim(task, agent="ada", hop="test")
+    gated.complete(task, run=bob, outcome="complete")
+    assert agent() == "ada"
+
+
 def test_heartbeats_and_leases_of_hops_are_kept_apart(gated: Fabric, clock: FakeClock, store: Store) -> None:
     task = gated.create("x", workflow="diamond").task_id
     gated.complete(task, outcome="complete", agent="ada")

@@ -53,3 +53,18 @@ def test_the_chart_of_the_page_is_a_good_one() -> None:
     assert chart is not None
     assert [agent.id for agent in chart.agents] == ["claude", "codex", "script", "ada"]
     assert chart.by_id["codex"].runner.command[-1] == "-"
+
+
+def test_the_chart_of_the_reviews_page_has_every_role_that_its_workflow_needs(tmp_path: Path) -> None:
+    workflow, text = blocks("gate-work-with-reviews.md", "yaml")
+    judged = judge(ryaml.loads(text))
+    assert not judged.findings
+    root = directory(tmp_path, {})
+    (root / "org/org-chart.yaml").write_text(text, encoding="utf-8")
+    (root / "workflows").mkdir(exist_ok=True)
+    (root / "workflows/review.yaml").write_text(workflow, encoding="utf-8")
+    with open_fabric(root, actor="pm") as fabric:
+        assert [report.findings for report in fabric.workflow_check()] == [()]
+        task_id = fabric.create("Add refresh endpoint", workflow="review").task_id
+        (action,) = fabric.tick(dry_run=True).actions
+    assert (action.task_id, action.hop, action.agent) == (task_id, "implement", "ada")

@@ -23,6 +23,7 @@ from aof.ports.lists import Query
 from aof.stores.filesystem import markdown
 from aof.stores.filesystem.files import document
 from aof.stores.filesystem.foreign import PERSON
+from aof.stores.filesystem.intents import STATE_AT
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import verify
 from aof.stores.filesystem.store import FilesystemStore
@@ -70,7 +71,7 @@ def check_invariants(
     """
     store = open_store(root, boot_id=lambda: boot, durable=durable)
     try:
-        store.locks.release(store.lock_everything())
+        store.locks.release(store.stripes.take_all())
         store.log.refresh(sound=True)  # the tail of a remark, which no stripe notes, is cut by the next who appends
         known = {event.task_id for event in store.events() if not is_remark(event)}
         if edited:
@@ -206,8 +207,8 @@ def _check_heads(store: FilesystemStore, folded: dict[str, Folded]) -> None:
 
 def _check_intents(root: str | os.PathLike[str]) -> None:
     for path in Path(root, "locks").glob("stripe-*"):
-        note = path.read_bytes()
-        assert not note or note.startswith(b"idle\n"), f"{path.name} is idle: {note!r}"
+        state = path.read_bytes()[STATE_AT:]
+        assert not state or state.startswith(b"idle\n"), f"{path.name} is idle: {state!r}"
 
 
 def _check_index(store: FilesystemStore, folded: dict[str, Folded]) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.intents import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, MONDAY, ManualClock
 from tests.support.disks import SteppingDisk
@@ -241,5 +242,5 @@ def _copy(source: str, target: str) -> None:
             _copy(entry.path, place)
             continue
         data = Path(entry.path).read_bytes()
-        if not (entry.name.startswith("stripe-") and data[:5] in (b"", b"idle\n")):
+        if not (entry.name.startswith("stripe-") and data[STATE_AT : STATE_AT + 5] in (b"", b"idle\n")):
             Path(place).write_bytes(data)

@@ -48,7 +48,7 @@ def update(text: str) -> None:
     say("status.update", {"taskId": task, "agentId": agent, "progress": text})
 
 
-def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
+def do(word: str) -> None:  # noqa: C901, PLR0912, PLR0915 - a row a word
     """One thing."""
     name, _, rest = word.partition("=")
     match name:
@@ -60,7 +60,8 @@ def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
             out(sys.stdin.read())
         case "where":
             names = ("AOF_DATA_DIR", "AOF_TASK_ID", "AOF_RUN_ID", "AOF_AGENT", "AOF_EPOCH")
-            out(json.dumps({key: os.environ[key] for key in names} | {"cwd": os.getcwd()}))
+            hop = {"AOF_HOP": os.environ["AOF_HOP"]} if "AOF_HOP" in os.environ else {}
+            out(json.dumps({key: os.environ[key] for key in names} | hop | {"cwd": os.getcwd()}))
         case "update":
             update(rest)
         case "report":
@@ -85,11 +86,23 @@ def do(word: str) -> None:  # noqa: C901, PLR0912 - a row a word
         case "read":
             with open(rest, encoding="utf-8") as pipe:  # a named pipe: opens when somebody writes to it
                 pipe.read()
+        case "write":
+            with open(rest, "w", encoding="utf-8") as pipe:  # opens when somebody reads from it
+                pipe.write("go on")
+        case "first":
+            if os.environ["AOF_EPOCH"] == "1":
+                do(rest)
+        case "later":
+            if os.environ["AOF_EPOCH"] != "1":
+                do(rest)
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "maybe":
             if random.randrange(100) < int(rest):
                 os.kill(os.getpid(), signal.SIGKILL)
+        case "either":
+            percent, first, second = rest.split("|")
+            do(first if random.randrange(100) < int(percent) else second)
         case "exit":
             sys.exit(int(rest))
 

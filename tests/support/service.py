@@ -50,6 +50,17 @@ def chart(root: Path, agents: dict[str, Any]) -> None:
     (root / "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": listed}), encoding="utf-8")
 
 
+def workflow(root: Path, document: dict[str, Any]) -> None:
+    """Write a template; JSON is YAML."""
+    (root / "workflows").mkdir(exist_ok=True)
+    (root / "workflows" / f"{document['name']}.yaml").write_text(json.dumps(document), encoding="utf-8")
+
+
+def having(role: str, *words: str, **more: Any) -> dict[str, Any]:
+    """An agent with a role that does these things."""
+    return {"roles": [role], "runner": {"kind": "process", "command": scripted(*words)}, **more}
+
+
 class Up:
     """A running service; `lines` is what it has said so far."""
 

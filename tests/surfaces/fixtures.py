@@ -32,6 +32,12 @@ class WithFixtures(McpOverHttp):
         return server
 
 
+class Streamed(WithFixtures):
+    """The same for those fixtures that say something before they answer."""
+
+    streamed = True
+
+
 def _text(text: str) -> types.TextContent:
     return types.TextContent(text=text)
 

@@ -1,6 +1,7 @@
 """Serves a data directory over HTTP until it is terminated; prints its address once it takes requests.
 
-`open` lets everybody in: for clients that know no tokens. `fixtures` adds what the conformance suite wants to find.
+`open` lets everybody in: for clients that know no tokens. `fixtures` adds what the conformance suite wants to find,
+and `streamed` lets it say something before it answers, which no tool of ours does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ ANYBODY = Caller("anybody")
 
 def main(root: str, *words: str) -> None:
     """Serve."""
-    app = _with_fixtures(root) if "fixtures" in words else _as_ever(root, everybody="open" in words)
+    fixtures = {"fixtures", "streamed"} & {*words}
+    app = _with_fixtures(root, *fixtures) if fixtures else _as_ever(root, everybody="open" in words)
 
     def started() -> None:
         sys.stdout.write(f"http://127.0.0.1:{port}\n")
@@ -33,11 +35,11 @@ def _as_ever(root: str, *, everybody: bool) -> ASGIApp:
     return serving.make_http(root, authenticate=(lambda _token: ANYBODY) if everybody else None)
 
 
-def _with_fixtures(root: str) -> ASGIApp:
-    from tests.surfaces.fixtures import WithFixtures  # noqa: PLC0415 - only where the suite is run
+def _with_fixtures(root: str, how: str) -> ASGIApp:
+    from tests.surfaces.fixtures import Streamed, WithFixtures  # noqa: PLC0415 - only where the suite is run
 
     settings = HttpSettings(authenticate=lambda _token: ANYBODY)
-    mcp = WithFixtures(lambda _request: ANYBODY, ("core",), "0", settings.max_body)
+    mcp = (Streamed if how == "streamed" else WithFixtures)(lambda _request: ANYBODY, ("core",), "0", settings.max_body)
     return make_app(lambda: open_fabric(root), settings, {"/mcp": mcp})
 
 

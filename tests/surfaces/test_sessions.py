@@ -19,7 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 from aof.app.fabric import Fabric
 from aof.bootstrap import init_data_dir, open_fabric
 from aof.core.times import millis
+from aof.core.workflows.state import workflow_of
 from tests.support.requirements import requirement
+from tests.support.service import workflow
+from tests.support.workflows import hop, template
 from tests.surfaces.doors import OverHttp, Refusal, mcp_session, of_tool
 
 LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
@@ -170,3 +173,29 @@ def _over_http(http: OverHttp) -> Iterator[tuple[Any, Client]]:
 
 def _call(portal: Any, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
     return of_tool(portal.call(client.call_tool, tool, arguments))
+
+
+def test_a_session_keeps_every_hop_that_it_holds_and_ends_each_by_name(fabric: Fabric) -> None:
+    root = _root(fabric)
+    workflow(root, template(hop("a"), hop("b"), hop("c")))
+    task_id = fabric.create("Gated", workflow="flow").task_id
+
+    def beats(name: str) -> int:
+        path = root / "runs" / task_id / "hops" / name / "run_heartbeat.json"
+        return int(json.loads(path.read_text())["beatCount"])
+
+    with mcp_session(root, tools="all", actor="ada") as (portal, client):
+
+        def ask(tool: str, **given: Any) -> Any:
+            return of_tool(portal.call(client.call_tool, tool, {"taskId": task_id, **given}))
+
+        runs = {name: ask("aof_task_claim", hop=name, ttl=1)["runId"] for name in ("a", "b")}
+        _until(fabric, lambda: min(beats("a"), beats("b")) >= 2)
+        several = ask("aof_task_complete", outcome="complete")
+        assert isinstance(several, Refusal)
+        assert several.code == "run_required"
+        assert ask("aof_task_complete", outcome="complete", run=runs["a"])["status"] == "in-progress"
+        assert ask("aof_task_progress", text="the other one")["taskId"] == task_id, "one is left, and it is meant"
+    _until(fabric, lambda: workflow_of(fabric.get(task_id)).hop("b").lease is None)
+    flow = workflow_of(fabric.get(task_id))
+    assert (flow.hop("a").status, flow.hop("b").status, flow.hop("b").failures) == ("done", "ready", 1)

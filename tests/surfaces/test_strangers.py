@@ -19,6 +19,11 @@ CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK = "@modelcontextprotocol/sdk@1.32.2"
 # Beside the suite that every server of a revision runs: what it asks of our own resources, headers and lists.
 MORE = {"2026-07-28": ("sep-2164-resource-not-found", "http-header-validation", "caching")}
+# Its fixtures that say something before they answer. No tool of ours does, so only a streamed answer could carry it.
+TALKATIVE = {
+    "2025-11-25": ("tools-call-with-logging", "tools-call-with-progress"),
+    "2026-07-28": ("tools-call-with-progress",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +33,20 @@ def packages() -> Path:
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, revision: str) -> None:
+@pytest.mark.parametrize("answers", ["fixtures", "streamed"])
+def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, answers: str, revision: str) -> None:
     root, _ = init_data_dir(tmp_path / ".aof")
     suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
-    with http_server(Path(root), "fixtures") as url:
+    cannot = TALKATIVE[revision] if answers == "fixtures" else ()
+    expected = tmp_path / "expected.yaml"  # the suite also fails when one of these passes
+    expected.write_text(json.dumps({"server": cannot}), encoding="utf-8")
+    with http_server(Path(root), answers) as url:
         asked = ("server", "--url", f"{url}/mcp", "--spec-version", revision)
-        said = run(suite, *asked, cwd=packages).stdout
+        said = run(suite, *asked, "--expected-failures", str(expected), cwd=packages).stdout
         total = re.search(r"Total: (\d+) passed, (\d+) failed", said)
         assert total is not None, said[-2000:]
-        assert int(total.group(1)) > 40
-        assert int(total.group(2)) == 0, said[-4000:]
+        assert int(total.group(1)) >= 40
+        assert int(total.group(2)) == len(cannot), said[-4000:]
         for scenario in MORE.get(revision, ()):
             said = run(suite, *asked, "--scenario", scenario, cwd=packages).stdout
             assert re.search(r"\b0 failed", said), said[-4000:]

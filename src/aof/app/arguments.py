@@ -91,31 +91,31 @@ def _check(name: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        what = str(error)[:200]
-        raise InvalidInput(f"'{name}' is of the wrong type: {what}", f"give another value for '{name}'") from None
+        from aof.app.complaints import complaint
+
+        wrong = complaint(str(error), value, {}, name=name)
+        raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
 
 
 def invalid(
-    complaint: str, kind: type[msgspec.Struct], call: Call | None = None, *, known: Sequence[str] = ()
+    said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None, *, known: Sequence[str] = ()
 ) -> InvalidInput:
     """The refusal of values that do not fit a struct: which one it is, and what it could be."""
-    import re
-
     import msgspec
 
+    from aof.app.complaints import choices, complaint
+
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    found = re.search(r"`\$\.(\w+)", complaint) or re.search(r"field `(\w+)`", complaint)
-    name = found.group(1) if found else ""
-    choices = _choices(fields[name].type) if name in fields else ()
-    hint = f"use one of: {', '.join(choices)}" if choices else f"the parameters are: {', '.join(known or fields)}"
-    said = complaint.replace("Object contains", "there is an").replace("Object missing", "there is no")
-    return InvalidInput(f"the call is not valid: {said[:300]}", hint, call, parameter=name)
+    wrong = complaint(said, given, {name: choices(field.type) for name, field in fields.items()})
+    field = fields.get(wrong.parameter)
+    if wrong.unknown:
+        from aof.core.org.finding import suggestion
 
-
-def _choices(kind: Any) -> tuple[str, ...]:
-    """The values of an enumeration, wherever in a type it stands."""
-    from typing import Literal, get_args, get_origin
-
-    if get_origin(kind) is Literal:
-        return get_args(kind)
-    return next((found for part in get_args(kind) if (found := _choices(part))), ())
+        there = known or tuple(fields)
+        hint = suggestion(wrong.parameter, there, f"the parameters are: {', '.join(there)}")
+    elif field is not None and isinstance(field.default, str):
+        hint = f"without '{wrong.parameter}' it is '{field.default}'"
+    else:
+        missing = isinstance(given, dict) and wrong.parameter not in given
+        hint = f"give {'' if missing else 'another value for '}'{wrong.parameter}'" if field else "give them by name"
+    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.parameter)

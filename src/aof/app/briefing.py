@@ -11,16 +11,22 @@ from aof.core.runs.run import Run
 from aof.core.tasks.task import Task
 
 
-def brief(task: Task, run_id: str, earlier: Sequence[Run]) -> str:
-    """The task with everything that it asks for, what earlier runs came to, and how to report."""
+def brief(task: Task, run_id: str, earlier: Sequence[Run], hop: str | None = None) -> str:
+    """The task with everything that it asks for, what earlier runs came to, and how to report; for a hop, also that."""
     parts = [f"# {task.title}", f"Task {task.id}, run {run_id}, priority {task.priority}."]
+    how = _HOW.format(task=task.id, run=run_id)
+    if hop is not None:
+        from aof.app.hop_brief import hop_brief, outcomes
+
+        parts += hop_brief(task, hop)
+        how = outcomes(task, hop, run_id)
     if task.body.strip():
         parts.append(task.body.strip())
     parts += _section("Acceptance", [_said(one) for one in task.acceptance])
     parts += _section("Constraints", [f"{name}: {_said(value)}" for name, value in task.constraints.items()])
     parts += _section("Depends on", list(task.depends_on))
     parts += _section("Earlier runs", [_came_to(run) for run in earlier])
-    parts.append(_HOW.format(task=task.id, run=run_id))
+    parts.append(how)
     return "\n\n".join(parts) + "\n"
 
 

@@ -13,7 +13,7 @@ import msgspec
 from aof.app.arguments import invalid
 from aof.app.catalogue import Operation, Params
 from aof.app.fabric import Fabric
-from aof.app.schemas import shown_fields
+from aof.app.schemas import shown_fields, shown_names
 from aof.core import limits
 from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
 
@@ -34,24 +34,23 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
     try:
         params = msgspec.convert(given, operation.parameters, strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise _wrong(operation, str(error), tool=tool) from None
+        raise _wrong(operation, str(error), given, tool=tool) from None
     if tool and isinstance(given, dict):
         _check_tool(operation, given)
     return params
 
 
 def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
-    shown = {field.encode_name for field in shown_fields(operation)}
-    if unknown := sorted(given.keys() - shown):
-        raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", tool=True)
+    if unknown := sorted(given.keys() - shown_names(operation)):
+        raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", given, tool=True)
     for name in operation.tool_requires:
         if name not in given:
-            raise _wrong(operation, f"Object missing required field `{name}`", tool=True)
+            raise _wrong(operation, f"Object missing required field `{name}`", given, tool=True)
         if problem := limits.text(name, given[name], limits.BODY, required=True):
             raise problem
 
 
-def _wrong(operation: Operation, complaint: str, *, tool: bool) -> InvalidInput:
+def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> InvalidInput:
     """Names the parameter, what was expected of it, and a call that has everything it needs."""
     fields = msgspec.structs.fields(operation.parameters)
     needed = {field.name: "…" for field in fields if field.required}
@@ -59,7 +58,7 @@ def _wrong(operation: Operation, complaint: str, *, tool: bool) -> InvalidInput:
     if tool:
         needed |= dict.fromkeys(operation.tool_requires, "…")
         known = [field.encode_name for field in shown_fields(operation)]
-    return invalid(complaint, operation.parameters, Call(operation.name, needed) if needed else None, known=known)
+    return invalid(said, operation.parameters, given, Call(operation.name, needed) if needed else None, known=known)
 
 
 def perform(

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.app.arguments import checked, invalid
+from aof.app.arguments import checked
+from aof.app.carrying import there
+from aof.app.controlling import Controlling
 from aof.app.families import Families
 from aof.app.gating import Gating
 from aof.app.reading import Reading
+from aof.app.relating import Relating
 from aof.core.errors import (
     AgentInactive,
     AlreadyClaimed,
+    AofError,
     AtCapacity,
     Call,
     IdTaken,
+    Internal,
     InvalidInput,
-    NotAttached,
     NothingReady,
     Refused,
+    Unavailable,
     UnreadableTask,
 )
-from aof.core.ids import task_of_run
 from aof.lazily import Lazily
 from aof.ports.progress import Say, silent
 
@@ -29,13 +33,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    import msgspec
-
-    from aof.app import execute, maintenance, notifying, results
+    from aof.app import maintenance, results
     from aof.app.execute import Done
     from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
-    from aof.app.results import Beaten, Created, Depends, Edited, Moved, Reported, Updated
+    from aof.app.results import Beaten, Created, Edited, Moved, Reported, Updated
     from aof.core import limits
     from aof.core.policy import Policy
     from aof.core.tasks import commands as c
@@ -47,10 +49,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store
     from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
-    msgspec = Lazily("msgspec")
-    execute = Lazily("aof.app.execute")
     maintenance = Lazily("aof.app.maintenance")
-    notifying = Lazily("aof.app.notifying")
     results = Lazily("aof.app.results")
     limits = Lazily("aof.core.limits")
     c = Lazily("aof.core.tasks.commands")
@@ -61,7 +60,7 @@ _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
 @checked(Reading.query, leave=("close",))
-class Fabric(Gating, Families):
+class Fabric(Gating, Relating, Controlling, Families):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise."""
 
     def __init__(
@@ -156,17 +155,27 @@ class Fabric(Gating, Families):
             "status": "backlog" if backlog else "ready",
             "key": key,
         }
+        task = self._created(given, workflow)
+        path, warning = self.store.path_of(task), self._no_route(task)
+        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+
+    def _created(self, given: dict[str, Any], workflow: str | None) -> Task:
+        """The new task, or the one that has its key. A number that is not needed after all is put back."""
         while True:
             task_id = self.store.reserve_id(self._clock.now())
             try:
                 command = self._gated(self._command(c.Create, given | {"task_id": task_id}), workflow)
-                task = _there(self._execute(command))
-                break
-            except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
-                if error.details.get("task_id") != task_id:
+                task = there(self._execute(command))
+            except (Unavailable, Internal):  # something may have come of it
+                raise
+            except AofError as error:
+                if error.details.get("task_id") != task_id or not isinstance(error, IdTaken | UnreadableTask):
+                    self.store.put_back_id(task_id)
                     raise
-        path, warning = self.store.path_of(task), self._no_route(task)
-        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+                continue  # a person has a file of this name; the next number is free
+            if task.id != task_id:
+                self.store.put_back_id(task_id)
+            return task
 
     def claim(
         self,
@@ -274,7 +283,7 @@ class Fabric(Gating, Families):
             blockers=tuple(blockers),
             facts=facts or {},
         )
-        task = _there(done)
+        task = there(done)
         return results.Reported(task_id=task.id, progress=task.progress)
 
     def update(
@@ -290,7 +299,7 @@ class Fabric(Gating, Families):
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
         done = self._on(c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason)
-        task = _there(done)
+        task = there(done)
         kinds = {event.type for event in done.events}
         return results.Updated(
             task_id=task.id,
@@ -303,7 +312,7 @@ class Fabric(Gating, Families):
     def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
         """Change title, description, priority, routing and the like."""
         done = self._on(c.Edit, task_id, actor=actor, changes=changes)
-        task = _there(done)
+        task = there(done)
         fields: Sequence[str] = next(
             (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
         )
@@ -375,71 +384,6 @@ class Fabric(Gating, Families):
             c.Fail, task_id, run=run, agent=agent, code=code, message=message, cause=cause, retryable=retryable
         )
 
-    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
-        """Cancel the task and everything unfinished below it."""
-        return self._moved(c.CancelTask, task_id, actor=actor, reason=reason)
-
-    def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
-        """Say that the worker of a task that is being cancelled has stopped."""
-        return self._moved(c.Settle, task_id, actor=actor)
-
-    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
-        """Hold the task for a reason that is no other task."""
-        return self._moved(c.Block, task_id, actor=actor, reason=reason, kind=kind)
-
-    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
-        """Make a blocked task ready again."""
-        return self._moved(c.Unblock, task_id, actor=actor)
-
-    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
-        """Hold the task on purpose."""
-        return self._moved(c.Pause, task_id, actor=actor, reason=reason)
-
-    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
-        """Let a paused task go on."""
-        return self._moved(c.Resume, task_id, actor=actor)
-
-    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
-        """Run a finished task again, or end the wait of a retry."""
-        return self._moved(c.RetryTask, task_id, actor=actor, reason=reason)
-
-    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
-        """Put a finished task away."""
-        return self._moved(c.Archive, task_id, actor=actor)
-
-    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
-        """Let the task wait for another one."""
-        return self._depends(c.AddDependency, task_id, blocker_id, actor)
-
-    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
-        """Let the task no longer wait for another one."""
-        return self._depends(c.RemoveDependency, task_id, blocker_id, actor)
-
-    def link(
-        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
-    ) -> Moved:
-        """Connect a task with another one, a run, an artifact or evidence."""
-        return self._linked(c.Link, task_id, kind, target, actor, reason=reason)
-
-    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
-        return self._linked(c.Unlink, task_id, kind, target, actor)
-
-    def _linked(
-        self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
-    ) -> Moved:
-        """Each edge is written at one end: a dependency at what waits, a parent at the child."""
-        if kind in ("child", "blocks"):
-            task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
-        if kind == "blocked_by":
-            change = self.dep_add if command is c.Link else self.dep_remove
-            change(task_id, target, actor=actor)
-            task = self.get(task_id)
-            return results.Moved(task_id=task.id, status=task.status)
-        to_task = kind in ("parent", "source_task")
-        target_id = self.resolve(target) if to_task else target
-        return self._moved(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
-
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
         return maintenance.sync(self.store, self._clock, self._policy, say=say)
@@ -452,39 +396,7 @@ class Fabric(Gating, Families):
         from aof.app.held import Held
 
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return Held.of(self, _there(done), run or done.decision.run)
-
-    def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
-        blocker = self.resolve(blocker_id)
-        task = _there(self._on(kind, task_id, actor=actor, blocker_id=blocker))
-        return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
-
-    def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
-        task = _there(self._on(kind, task_id, **given))
-        return results.Moved(task_id=task.id, status=task.status)
-
-    def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self._reading.resolve(task_id)
-        run = given.pop("run", None)
-        if run is None and self._run is not None and task_of_run(self._run) == full:
-            run = self._run
-        return self._execute(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
-
-    def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
-        try:
-            return msgspec.convert(given, kind)
-        except msgspec.ValidationError as error:
-            raise invalid(str(error), kind) from None
-
-    def _execute(self, command: c.OnTask) -> Done:
-        try:
-            done = execute.execute(self.store, self._clock, self._policy_for(command), command)
-        except NotAttached as refused:
-            self._again_attached(refused)
-            done = execute.execute(self.store, self._clock, self._policy_for(command), command)
-        if self._notifier is not None and done.events:
-            notifying.tell(self._notifier, done, self.get)
-        return done
+        return Held.of(self, there(done), run or done.decision.run)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:
@@ -493,8 +405,3 @@ def _ttl_ms(ttl: float | None) -> int | None:
     if not 0 < ttl < _FOREVER:
         raise InvalidInput(f"a lease of {ttl} seconds is not possible", "use between 0.001 seconds and 7 days")
     return int(ttl * 1000)
-
-
-def _there(done: Done) -> Task:
-    assert done.task is not None
-    return done.task

@@ -101,9 +101,13 @@ class Gating(Scheduling):
 
         return next((task for task in self.running() if any(lease.key == key for lease in leases(task))), None)
 
-    def _again_attached(self, refused: NotAttached) -> None:
+    def _execute(self, command: c.OnTask) -> Done:
         """A task that somebody wrote by hand begins its workflow when it is first taken."""
-        self._attached(refused.details["task_id"], refused.details["workflow"], _ACTOR)
+        try:
+            return super()._execute(command)
+        except NotAttached as refused:
+            self._attached(refused.details["task_id"], refused.details["workflow"], _ACTOR)
+            return super()._execute(command)
 
     def _attached(self, task_id: str, name: str, actor: str) -> Done:
         return self._execute(c.Attach(actor=actor, task_id=task_id, template=self._template(name)))

@@ -19,7 +19,7 @@ import msgspec
 
 from aof.app.results import Claimed, Moved, Reported, Sent
 from aof.core.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
-from aof.core.ids import task_of_run
+from aof.core.ids import attempt_of, task_of_run
 from aof.core.limits import NOTES
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             task_id=task.id,
             run_id=lease.run_id,
             epoch=lease.epoch,
-            attempt=int(lease.run_id.rpartition("-")[2]),
+            attempt=attempt_of(lease.run_id),
             hop=hop or msgspec.UNSET,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),
@@ -76,12 +76,21 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
         return self._fabric.progress(self.task_id, run=self.run_id, text=text, **more)
 
     def complete(self, summary: str | None = None, **more: Any) -> Moved:
-        """End the run with a result: `outcome`, `summary_ref`, `deliverables`, `tests`, `notes`, `acceptance`."""
+        """End the run with a result: `outcome`, `summary_ref`, `deliverables`, `tests`, `notes`, `acceptance`.
+
+        A hop has three outcomes, and this is the one that goes on; see `reject` and `blocked`.
+        """
+        if self.hop:
+            more.setdefault("outcome", "complete")
         return self._ended(self._fabric.complete(self.task_id, run=self.run_id, summary=summary, **more))
 
     def blocked(self, *blockers: str, summary: str | None = None) -> Moved:
         """End the run: it cannot go on before these are out of the way."""
         return self.complete(summary, outcome="blocked", blockers=blockers)
+
+    def reject(self, *blockers: str, summary: str | None = None) -> Moved:
+        """End a hop that judges: what came before it is to be done again, for these reasons."""
+        return self.complete(summary, outcome="needs_review", blockers=blockers)
 
     def fail(self, message: str, *, code: str = "failed", retryable: bool = True) -> Moved:
         """End the run as failed; the retry policy decides what follows."""

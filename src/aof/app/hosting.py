@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aof.app.briefing import brief
+from aof.app.held import holding
 from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
-from aof.core.ids import run_id as run_name
+from aof.core.ids import attempt_of
 from aof.core.scheduling.plan import STARTED
 from aof.core.tasks import commands as c
 from aof.core.tasks.kinds import Cause
+from aof.core.workflows.state import held_leases, place
 from aof.ports.lists import Query
 from aof.ports.runner import Ended, Work
 from aof.ports.store import Scope
@@ -74,14 +76,16 @@ class Hosting:
     def look_for_orphans(self) -> None:
         """Which running process runs have a dead host; asked once in a while, not in every tick."""
         running = self._fabric.store.find(Query(status=("in-progress",), counted=False)).tasks
-        ours = (t for t in running if t.lease is not None and t.lease.worker == WORKER)
         self._orphaned = frozenset(
-            t.lease.run_id
-            for t in ours
-            if t.lease is not None and t.lease.run_id not in self._runs and self.runner.orphaned(t.id, t.retry.attempts)
+            lease.run_id
+            for task in running
+            for place, lease in held_leases(task)
+            if lease.worker == WORKER
+            and lease.run_id not in self._runs
+            and self.runner.orphaned(place, attempt_of(lease.run_id))
         )
 
-    def begin(self, task: Task, agent: str) -> str | None:
+    def begin(self, task: Task, agent: str, hop: str | None = None) -> str | None:
         """Claim for the agent and start it; limits that span agents are counted again under one lock."""
         chart = self._fabric.org
         known = chart.by_id.get(agent)
@@ -89,20 +93,24 @@ class Hosting:
             return f"{agent} is not started by a service any more"
         most = self._fabric._policy.scheduling.max_concurrent  # noqa: SLF001 - the same room
         if most is None:
-            return self._begun(task, known)
+            return self._begun(task, known, hop)
         with self._fabric.store.unit(Scope(names=frozenset({"scheduler"}))):
-            running = self._fabric.store.find(Query(status=("in-progress",), limit=0)).total
-            return self._begun(task, known) if running < most else f"{running} runs of {most} at once"
+            found = self._fabric.store.find(Query(status=("in-progress",), limit=most))
+            running = max(found.total, sum(max(len(held_leases(one)), 1) for one in found.tasks))
+            return self._begun(task, known, hop) if running < most else f"{running} runs of {most} at once"
 
-    def _begun(self, task: Task, agent: Agent) -> str | None:
-        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, actor=ACTOR)
+    def _begun(self, task: Task, agent: Agent, hop: str | None) -> str | None:
+        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=ACTOR)
         whole = self._fabric.get(task.id)
-        lease = whole.lease
+        lease, hop = holding(whole, claimed.run_id)
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
+        earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
         runner = agent.runner
         work = Work(
             task_id=whole.id,
+            hop=hop,
+            place=place(whole.id, hop),
             run_id=claimed.run_id,
             epoch=claimed.epoch,
             attempt=claimed.attempt,
@@ -110,7 +118,7 @@ class Hosting:
             command=runner.command,
             env=runner.env,
             cwd=runner.cwd,
-            brief=brief(whole, claimed.run_id, self._fabric.store.attempts(whole.id)[:-1]),
+            brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
             grace=(runner.grace_ms or _GRACE * 1000) / 1000,
         )
         try:
@@ -127,9 +135,9 @@ class Hosting:
         self._runs[work.run_id] = _Hosted(work=work, every=every, beat_at=now + every, ends_at=ends)
         return None
 
-    def stop(self, task: Task, why: str) -> str | None:
+    def stop(self, run_id: str, why: str) -> str | None:
         """End the worker of a hosted run."""
-        run = self._runs.get(task.lease.run_id) if task.lease is not None else None
+        run = self._runs.get(run_id)
         if run is None or run.stopping:
             return f"its worker is being ended ({why})"
         self._stop(run, why)
@@ -144,15 +152,15 @@ class Hosting:
         for run_id in list(self._runs):
             self.runner.stop(run_id, why, hard=hard)
 
-    def clear(self, task: Task, why: str) -> str | None:
+    def clear(self, task: Task, run_id: str, why: str) -> str | None:
         """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
-        run_id = run_name(task.id, task.retry.attempts)
         self.runner.sweep(run_id)
         self._orphaned -= {run_id}
         if why == "cancelled":
-            self._fabric.settle(task.id, actor=ACTOR)
+            self._do(c.Settle(actor=ACTOR, run=run_id, task_id=task.id))
             return None
-        if self._has_reported(task.id, run_id):
+        at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
+        if self._has_reported(task.id, at, run_id):
             self._fabric.session_end(run=run_id)
         else:
             what = "the host of the run was killed"
@@ -161,9 +169,9 @@ class Hosting:
 
     def fence(self, snapshot: Snapshot) -> None:
         """End workers whose run was ended by others; one that has completed may take a moment to exit."""
-        holding = {task.lease.run_id for task in snapshot.running if task.lease is not None}
+        held = {lease.run_id for task in snapshot.running for _, lease in held_leases(task)}
         for run_id, run in self._runs.items():
-            if run_id in holding or run.over:
+            if run_id in held or run.over:
                 continue
             run.over = True
             ended = next((one for one in self._fabric.store.attempts(run.work.task_id) if one.run_id == run_id), None)
@@ -228,29 +236,31 @@ class Hosting:
 
     def _end_session(self, work: Work) -> None:
         for applied in self._fabric.session_end(run=work.run_id):
-            self._tell("session_end", work.task_id, f"{applied.outcome}: {applied.from_status} → {applied.to_status}")
+            where = f"hop {applied.hop}: " if applied.hop else ""
+            how = f"{where}{applied.outcome}: {applied.from_status} → {applied.to_status}"
+            self._tell("session_end", work.task_id, how)
 
     def _timed_out(self, ended: Ended) -> None:
         work = ended.work
-        if self._has_reported(work.task_id, work.run_id):
+        if self._has_reported(work.task_id, work.place, work.run_id):
             self._end_session(work)
         else:
             self._failed(work, "max_execution_time", _how(ended), "timed_out")
 
     def _cancelled(self, ended: Ended) -> None:
-        self._fabric.settle(ended.work.task_id, actor=ACTOR)
+        self._do(c.Settle(actor=ACTOR, run=ended.work.run_id, task_id=ended.work.task_id))
 
     def _shut_down(self, ended: Ended) -> None:
         """Not the agent's fault: what it reported counts, else the task goes back as it was."""
         work = ended.work
-        if self._has_reported(work.task_id, work.run_id):
+        if self._has_reported(work.task_id, work.place, work.run_id):
             self._end_session(work)
         else:
             self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
 
-    def _has_reported(self, task_id: str, run_id: str) -> bool:
+    def _has_reported(self, task_id: str, at: str, run_id: str) -> bool:
         with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
-            result = unit.result(task_id)
+            result = unit.result(at)
         return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
 
     def _fenced(self, ended: Ended) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.app.questions import Questions
+from aof.app.carrying import Carrying
 from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.lazily import Lazily
@@ -31,14 +31,8 @@ else:  # questions need none of these
     ports = Lazily("aof.ports.store")
 
 
-class Messaging(Questions):
+class Messaging(Carrying):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
-
-    _actor: str
-    _run: str | None
-
-    def _execute(self, command: OnTask) -> Done:
-        raise NotImplementedError
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
@@ -61,8 +55,9 @@ class Messaging(Questions):
         for task in self._sessions(agent, run):
             ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
             done = self._recovered(task, ended)
-            moves = _moves(done, task.id)
-            if moves:
+            if task.gated and done is not None and done.task is not None:
+                applied += _of_hops(task, done.task, done.events)
+            elif moves := _moves(done, task.id):
                 applied.append(_applied(task.id, moves, done.events if done is not None else ()))
         return tuple(applied)
 
@@ -150,6 +145,19 @@ def _applied(task_id: str, moves: list[Event], events: tuple[Event, ...]) -> App
     return results.Applied(
         task_id=task_id, from_status=moves[0].payload["from"], to_status=moves[-1].payload["to"], outcome=outcome
     )
+
+
+def _of_hops(before: Task, after: Task, events: tuple[Event, ...]) -> Iterator[Applied]:
+    """Each run of a hop that has ended by itself, also where the task goes on as it was."""
+    for event in events:
+        hop = event.payload.get("hop") if event.task_id == before.id else None
+        if hop is None or event.type not in ("task.attempt.completed", "task.attempt.failed"):
+            continue
+        outcome = event.payload.get("outcome") or event.payload["error"]["code"]
+        if outcome != "reset":  # another hop's rejection has ended it
+            yield results.Applied(
+                task_id=before.id, from_status=before.status, to_status=after.status, outcome=outcome, hop=hop
+            )
 
 
 def _agent_of(task: Task, agent: str | None, run: str | None) -> str:

@@ -32,7 +32,8 @@ class Reading:
 
     def resolve(self, part: str) -> str:
         """The full ID that a part stands for."""
-        part = _as_meant(_text(part))
+        asked = _text(part)
+        part = _as_meant(asked)
         if is_task_id(part):
             return part
         found = self._store.ids(part) if is_part(part) else ()
@@ -43,7 +44,7 @@ class Reading:
             if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
                 raise TaskNotFound(f"there is no task {part!r}", f"did you mean '{padded}'?", asked=part)
             raise TaskNotFound(
-                f"there is no task {part[:80]!r}", "list what there is", Call("list", {}), asked=part[:80]
+                f"there is no task {asked[:80]!r}", "list what there is", Call("list", {}), asked=asked[:80]
             )
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
         raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", "use more of the ID", matches=list(found))
@@ -62,7 +63,10 @@ class Reading:
         wanted = (status,) if isinstance(status, str) else status or ()
         for name in wanted:
             if name not in STATUSES:
-                raise InvalidInput(f"there is no status {name[:80]!r}", f"use one of: {', '.join(STATUSES)}")
+                there = ", ".join(STATUSES)
+                raise InvalidInput(
+                    f"'status' cannot be {name[:80]!r}; choose one of {there}", "leave 'status' out for all of them"
+                )
         if not _is_count(limit):
             raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
         return Query(status=wanted, agent=agent, tag=tag, search=search, limit=limit, archived=archived)

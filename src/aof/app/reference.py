@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from aof.app.catalogue import OPERATIONS, Operation
-from aof.app.schemas import input_schema, output_schema, shown_fields
+from aof.app.schemas import input_schema, output_schema, shown_names
 
 _HEAD = """# Operations
 
@@ -38,7 +38,7 @@ def reference() -> str:
 def _one(operation: Operation) -> list[str]:
     method = "GET" if operation.effect == "read" else "POST"
     schema = input_schema(operation)
-    shown = {field.encode_name for field in shown_fields(operation)}
+    shown = shown_names(operation)
     needed = {*schema.get("required", ()), *operation.tool_requires}
     answer = ", ".join(f"`{name}`" for name in output_schema(operation).get("properties", {})) or "the whole object"
     spelled = f"`{operation.tool}` (tools: {operation.tier}) · `aof {operation.verb}`"

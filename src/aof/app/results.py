@@ -115,9 +115,10 @@ class Sent(Result, frozen=True, kw_only=True):
 
 
 class Applied(Result, frozen=True, kw_only=True):
-    """A run that has ended, and where its task went."""
+    """A run that has ended, and where its task went; `hop` is the one that it was about, where there are any."""
 
     task_id: str
     from_status: str = msgspec.field(name="from")
     to_status: str = msgspec.field(name="to")
     outcome: str
+    hop: str | msgspec.UnsetType = msgspec.UNSET

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aof.app.messaging import Messaging
-from aof.app.organising import Organising
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from aof.app.tick import Ticked
 
 
-class Scheduling(Messaging, Organising):
+class Scheduling(Messaging):
     """The part of a fabric that decides what happens next."""
 
     def tick(self, *, dry_run: bool = False) -> Ticked:

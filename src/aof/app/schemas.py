@@ -59,11 +59,18 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
     return schema | ({"required": required} if required else {})
 
 
-def shown_fields(operation: Operation) -> list[FieldInfo]:
-    """The parameters that a tool has, in the order in which they are shown."""
+@cache
+def shown_fields(operation: Operation) -> tuple[FieldInfo, ...]:
+    """The parameters that a tool has, in the order in which they are shown. Working them out costs a commit's time."""
     fields = {field.name: field for field in msgspec.structs.fields(operation.parameters)}
     names = operation.tool_shows or (*(name for name in fields if name != "actor"), "actor")
-    return [fields[name] for name in names]
+    return tuple(fields[name] for name in names)
+
+
+@cache
+def shown_names(operation: Operation) -> frozenset[str]:
+    """What those parameters are called on the wire."""
+    return frozenset(field.encode_name for field in shown_fields(operation))
 
 
 def output_schema(operation: Operation) -> dict[str, Any]:

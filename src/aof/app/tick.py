@@ -61,15 +61,15 @@ class Host(Protocol):
         """End workers whose run was ended by others."""
         ...
 
-    def begin(self, task: Task, agent: str) -> str | None:
-        """Claim the task for the agent and start it."""
+    def begin(self, task: Task, agent: str, hop: str | None = None) -> str | None:
+        """Claim the task, or a hop of it, for the agent and start it."""
         ...
 
-    def stop(self, task: Task, why: str) -> str | None:
+    def stop(self, run_id: str, why: str) -> str | None:
         """End the worker of a hosted run; what follows comes when it has ended."""
         ...
 
-    def clear(self, task: Task, why: str) -> str | None:
+    def clear(self, task: Task, run_id: str, why: str) -> str | None:
         """End what a dead host has left of a run, and the run."""
         ...
 
@@ -112,7 +112,7 @@ class Tick:
         for action in self.planned(snapshot).actions:
             if action.action == "stale_heartbeat":
                 task = next(task for task in snapshot.running if task.id == action.task_id)
-                found += _moves(task.id, self._expired(task))
+                found += _moves(task.id, self._expired(task, action))
         return tuple(found)
 
     def planned(self, snapshot: Snapshot) -> Plan:
@@ -125,7 +125,7 @@ class Tick:
             return crew_of(self._fabric.org)
         except UnusableOrgChart as error:
             nobody = Nobody(error.message)
-            return Crew(route=lambda _task, _load: nobody)
+            return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
 
     def _running(self) -> Snapshot:
         running = self._find(Query(status=("in-progress",)))
@@ -194,18 +194,20 @@ class Tick:
         said = SayUnanswered(actor=ACTOR, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason)
         return self._did(said)
 
-    def _expire(self, _action: Action, task: Task) -> str | None:
-        done = self._expired(task)
+    def _expire(self, action: Action, task: Task) -> str | None:
+        done = self._expired(task, action)
         if done is None:
             return "what its run has reported, or its file, cannot be read"
         return None if done.events else "it has changed in the meantime"
 
-    def _expired(self, task: Task) -> Done | None:
-        return self._fabric._recovered(task, c.Expire(actor=ACTOR, task_id=task.id))  # noqa: SLF001 - the same room
+    def _expired(self, task: Task, action: Action) -> Done | None:
+        """A task's run, or only that of the hop that the action is about."""
+        run = action.run_id if action.hop is not None else None
+        return self._fabric._recovered(task, c.Expire(actor=ACTOR, run=run, task_id=task.id))  # noqa: SLF001 - the same room
 
     def _time_out(self, action: Action, task: Task) -> str | None:
-        if self._host is not None and action.run_id in self._host.hosted:
-            return self._host.stop(task, "timeout")
+        if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:
+            return self._host.stop(action.run_id, "timeout")
         return self._did(
             c.Fail(
                 actor=ACTOR,
@@ -223,17 +225,19 @@ class Tick:
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
             return f"{action.agent} is started by 'aof up'"
-        return self._host.begin(task, action.agent)
+        return self._host.begin(task, action.agent, action.hop)
 
     def _cascade(self, action: Action, task: Task) -> str | None:
         assert self._host is not None
+        assert action.run_id is not None
         if action.run_id in self._host.hosted:
-            return self._host.stop(task, "cancelled")
-        return self._host.clear(task, "cancelled")
+            return self._host.stop(action.run_id, "cancelled")
+        return self._host.clear(task, action.run_id, "cancelled")
 
-    def _requeue(self, _action: Action, task: Task) -> str | None:
+    def _requeue(self, action: Action, task: Task) -> str | None:
         assert self._host is not None
-        return self._host.clear(task, "lost")
+        assert action.run_id is not None
+        return self._host.clear(task, action.run_id, "lost")
 
 
 _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {

@@ -7,7 +7,6 @@ are done. The service is `aof up` as a process of its own; its agent writes down
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.app.tick import Tick
+from aof.bench import cpu
 from aof.bench import fabric as lifecycle
 from aof.bench.rounds import Figure
 from aof.bootstrap import open_fabric
@@ -145,7 +145,7 @@ def _settled(up: subprocess.Popen[str], pause: threading.Event) -> None:
     """Until the service has stopped working."""
     deadline = time.monotonic() + _BOUND
     before = -1.0
-    while (used := _cpu(up.pid)) != before and time.monotonic() < deadline:
+    while (used := cpu.used(up.pid)) != before and time.monotonic() < deadline:
         before = used
         pause.wait(0.2)
 
@@ -153,12 +153,6 @@ def _settled(up: subprocess.Popen[str], pause: threading.Event) -> None:
 def _idle(up: subprocess.Popen[str], seconds: float) -> float:
     pause = threading.Event()
     _settled(up, pause)
-    before, begin = _cpu(up.pid), time.monotonic()
+    before, begin = cpu.used(up.pid), time.monotonic()
     pause.wait(seconds)
-    return (_cpu(up.pid) - before) / (time.monotonic() - begin)
-
-
-def _cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (cpu.used(up.pid) - before) / (time.monotonic() - begin)

@@ -12,7 +12,7 @@
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow
-    ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, UnsupportedFilesystem,
+    ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, ReadOnly, UnsupportedFilesystem,
     │                              UnsupportedVersion, RunnerFailed
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
@@ -348,6 +348,12 @@ class StorageFailed(Unavailable):
     """The operating system refused a read or a write; the change was not made."""
 
     code = "storage_failed"
+
+
+class ReadOnly(Unavailable):
+    """Whoever calls may not write to the data directory; what can be answered without that is."""
+
+    code = "read_only"
 
 
 class RunnerFailed(Unavailable):

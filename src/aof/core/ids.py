@@ -70,6 +70,11 @@ def task_of_run(run: str) -> str | None:
     return owner if is_task_id(owner) and attempt.isascii() and attempt.isdigit() else None
 
 
+def attempt_of(run: str) -> int:
+    """The number of a run among those of its task."""
+    return int(run.rpartition("-")[2])
+
+
 def matches(part: str, candidates: Iterable[str]) -> list[str]:
     """Every ID that the part stands for: it begins at the start or after a dash.
 

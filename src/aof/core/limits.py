@@ -92,7 +92,10 @@ def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | 
     """Refuse a value outside an enumeration, with the values that there are."""
     if value in allowed:
         return None
-    return InvalidInput(f"'{field}' cannot be {str(value)[:80]!r}", f"use one of: {', '.join(allowed)}")
+    there = ", ".join(allowed)
+    return InvalidInput(
+        f"'{field}' cannot be {str(value)[:80]!r}; choose one of {there}", f"give another value for '{field}'"
+    )
 
 
 def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
@@ -115,10 +118,12 @@ def _plain(value: Any, depth: int) -> bool:
     if value is None or isinstance(value, bool):
         return True
     if isinstance(value, dict):
-        named = all([isinstance(key, str) and len(key) <= _KEY and not _holds(_UNSTORABLE, key) for key in value])  # noqa: C419 - twice as fast
+        named = all(  # a list is twice as fast here as a generator, and so it is below
+            [isinstance(key, str) and len(key) <= _KEY and not _holds(_UNSTORABLE, key) for key in value]  # noqa: C419
+        )
         return named and _plain(list(value.values()), depth)
     if isinstance(value, list | tuple):
-        return depth > 0 and all([_plain(item, depth - 1) for item in value])  # noqa: C419 - twice as fast
+        return depth > 0 and all([_plain(item, depth - 1) for item in value])  # noqa: C419
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -(2**63) <= value < 2**64

@@ -11,9 +11,14 @@ import msgspec
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a worker needs: whose run it is, the command as an argument list, and the brief."""
+    """Everything that a worker needs: whose run it is, the command as an argument list, and the brief.
+
+    `place` is what the files of the run go by: the task, or the hop that the run is about.
+    """
 
     task_id: str
+    hop: str | None = None
+    place: str
     run_id: str
     epoch: int
     attempt: int
@@ -62,7 +67,7 @@ class Runner(Protocol):
         """Do what is due, and tell in how many seconds something will be; None: nothing."""
         ...
 
-    def orphaned(self, task_id: str, attempt: int) -> bool:
+    def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the worker of a run was started on this machine by a host that has died."""
         ...
 

@@ -145,7 +145,7 @@ class Unit(Protocol):
         ...
 
     def held_by(self, agent: str) -> tuple[str, ...]:
-        """The running tasks that the agent holds."""
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
         ...
 
     def key_owner(self, key: str) -> str | None:
@@ -178,6 +178,10 @@ class Store(Protocol):
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
+        ...
+
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again, as long as no other one was given since."""
         ...
 
     def find(self, query: Query) -> Page:

@@ -56,6 +56,12 @@ class MemoryStore:
             self._number += 1
             return task_id(self._day, self._number)
 
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again, if it is the last one."""
+        with self._kept.lock:
+            if self._number and unused == task_id(self._day, self._number):
+                self._number -= 1
+
     def find(self, query: Query) -> Page:
         """Answer from the records themselves."""
         with self._kept.lock:

@@ -132,8 +132,11 @@ class MemoryUnit:
         return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
 
     def held_by(self, agent: str) -> tuple[str, ...]:
-        """The running tasks that the agent holds."""
-        return self._kept.where(lambda task: any(lease.agent == agent for lease in leases(task)))
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = sorted(tasks, key=split_task_id)
+            return tuple(name for name in found for lease in leases(tasks[name]) if lease.agent == agent)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

@@ -100,7 +100,7 @@ def test_two_names_of_one_file_get_one_block(aof: Aof, tmp_path: Path) -> None:
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(aof: Aof, tmp_path: Path) -> None:
     refused = aof("init", "--agent", "clippy", "--json")
-    assert (refused.code, "claude" in refused.error["hint"]) == (2, True)
+    assert (refused.code, "claude" in refused.error["message"]) == (2, True)
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("n\n", False), ("\n", False)])
@@ -137,3 +137,32 @@ def test_prime_fits_into_800_tokens_also_with_much_to_do(aof: Aof) -> None:
     assert "You hold:" in text
     assert "Ready for you:" in text
     assert aof("prime", "--agent", "ada", "--json").data["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("guess", "settings"),
+    [
+        ("claude-code", ".mcp.json"),
+        ("claude_code", ".mcp.json"),
+        ("ClaudeCode", ".mcp.json"),
+        ("codex-cli", ".codex/config.toml"),
+        ("cursor-agent", ".cursor/mcp.json"),
+        ("AGENTS.md", "AGENTS.md"),
+    ],
+)
+def test_an_agent_may_be_called_as_people_call_it(aof: Aof, tmp_path: Path, guess: str, settings: str) -> None:
+    written = aof("init", "--agent", guess, "--json").data["agents"]
+
+    assert settings in {one["path"] for one in written}
+
+
+def test_init_with_an_agent_that_nobody_knows_makes_nothing(aof: Aof, tmp_path: Path) -> None:
+    said = aof("--data-dir", "new", "init", "--agent", "klaude")
+
+    assert said.code == 2
+    assert "there is no kind of agent 'klaude'; choose one of claude, codex, cursor, generic" in said.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_help_says_the_other_names(aof: Aof) -> None:
+    assert "claude-code" in aof("init", "--help").out

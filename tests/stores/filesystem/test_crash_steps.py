@@ -104,7 +104,7 @@ def settle(root: Path, disk: Disk, boot: str) -> None:
     store = None
     try:
         store = open_store(root, disk=disk, boot_id=lambda: boot)
-        store.locks.release(store.lock_everything())
+        store.locks.release(store.stripes.take_all())
     except Killed:
         pass
     finally:

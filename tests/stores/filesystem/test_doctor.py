@@ -17,6 +17,7 @@ from aof.app.maintenance import Diagnosis, doctor
 from aof.core.errors import AofError
 from aof.core.policy import Policy
 from aof.ports.store import Problem
+from aof.stores.filesystem.intents import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
@@ -291,7 +292,8 @@ def test_what_a_dead_writer_left_is_no_problem(desk: Desk) -> None:
     data = desk.file(WAITING).read_bytes()
     desk.fabric.edit(WAITING, title="Another")
     desk.file(WAITING).write_bytes(data)
-    (desk.root / "locks/stripe-01").write_text(f"writing {WAITING}\n")
+    note = desk.root / "locks/stripe-01"
+    note.write_bytes(note.read_bytes()[:STATE_AT] + f"writing {WAITING}\n".encode())
     assert diagnosed(desk).ok
     check_invariants(desk.root, edited=True)
 

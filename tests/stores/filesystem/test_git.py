@@ -165,6 +165,47 @@ def test_git_never_mixes_two_histories(diverged: Path, fabric: Fabric) -> None:
     assert healthy(diverged)
 
 
+@pytest.mark.parametrize("first", ["show", "edit"])
+def test_a_new_process_does_not_trust_what_another_branch_has_noted(repo: Path, first: str) -> None:
+    """The log of one branch beside a task's file of the other, which is exactly what was last written here."""
+    one, two = sorted(path.stem for path in (repo / ".aof/tasks/ready").glob("*.md"))
+    git(repo, "checkout", "-qb", "other")
+    assert command("edit", two, "--title", "two, elsewhere", cwd=repo).code == 0
+    git(repo, "commit", "-qam", "other")
+    git(repo, "checkout", "-q", "main")
+    assert command("edit", one, "--title", "one, here", cwd=repo).code == 0
+    git(repo, "checkout", "-q", "other", "--", f".aof/tasks/ready/{two}.md")
+    if first == "show":
+        assert command("show", two, cwd=repo).code == 0
+    assert command("edit", two, "--priority", "high", cwd=repo).code == 0
+    assert healthy(repo)
+    with aof.open(repo / ".aof", actor="tester") as fabric:
+        task = fabric.get(two)
+        assert (task.title, task.priority) == ("two, elsewhere", "high")
+        assert "hand" in {event.actor for event in fabric.events(task_id=two)}
+
+
+@pytest.mark.parametrize("first", ["show", "edit", "doctor"])
+def test_a_new_process_refuses_files_that_know_more_than_the_log(repo: Path, first: str) -> None:
+    """A task's file is of a version that this branch's log has no number for; doctor puts it into the log."""
+    task_id = min(path.stem for path in (repo / ".aof/tasks/ready").glob("*.md"))
+    git(repo, "checkout", "-qb", "other")
+    assert command("edit", task_id, "--title", "one, elsewhere", cwd=repo).code == 0
+    git(repo, "commit", "-qam", "other")
+    git(repo, "checkout", "-q", "main")
+    git(repo, "checkout", "-q", "other", "--", f".aof/tasks/ready/{task_id}.md")
+    if first != "doctor":
+        words = ("show", task_id) if first == "show" else ("edit", task_id, "--priority", "high")
+        told = command(*words, "--json", cwd=repo)
+        assert (told.code, told.error["code"]) == (5, "log_damaged"), told.out
+        assert "aof doctor" in told.error["hint"]
+    assert command("doctor", cwd=repo).code == 5
+    assert command("doctor", "--fix", cwd=repo).code == 0
+    assert command("show", task_id, "--json", cwd=repo).data["title"] == "one, elsewhere"
+    assert command("edit", task_id, "--priority", "high", cwd=repo).code == 0
+    assert healthy(repo)
+
+
 @pytest.mark.parametrize("way", ["markers", "union"])
 def test_a_log_that_was_mixed_all_the_same_is_refused(diverged: Path, fabric: Fabric, way: str) -> None:
     attributes = diverged / ".aof/.gitattributes"

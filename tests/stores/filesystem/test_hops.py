@@ -190,3 +190,23 @@ def test_a_template_in_a_file_is_checked_with_its_lines(root: Path) -> None:
     assert files.names() == ("bad", "odd")
     assert files.report("../bad") is None
     assert files.report("none") is None
+
+
+def test_what_a_worker_has_printed_survives_a_power_cut(tmp_path: Path) -> None:
+    root, clock = tmp_path / ".aof", FakeClock("2026-03-02T09:00:00Z")
+    FilesystemStore.create(str(root))
+    workflows = FixedWorkflows(DIAMOND)
+    with Fabric(FilesystemStore(str(root), clock, durable=False), clock, Policy(), "pm", workflows=workflows) as fabric:
+        gated, plain = fabric.create("x", workflow="diamond").task_id, fabric.create("y").task_id
+        claims = fabric.claim(gated, agent="ada", worker="process"), fabric.claim(plain, agent="bob", worker="process")
+    logs = [root / "runs" / gated / "hops/build/attempts/1/output.log", root / "runs" / plain / "attempts/1/output.log"]
+    for log in logs:
+        log.parent.mkdir(parents=True)
+        log.write_text("half of it\n")
+    later = FilesystemStore(str(root), clock, durable=False, boot_id=lambda: "the-next-boot")
+    with Fabric(later, clock, Policy(), "pm", workflows=workflows) as fabric:
+        assert [log.read_text() for log in logs] == ["half of it\n"] * 2
+        assert not list((root / "events/torn").glob("*.runs*"))
+        for task, claimed in zip((gated, plain), claims, strict=True):
+            assert fabric.heartbeat(task, run=claimed.run_id).run_id == claimed.run_id
+        assert fabric.doctor().ok

@@ -127,7 +127,7 @@ def test_verifying_can_begin_at_any_position(bench: Bench) -> None:
 def test_an_incomplete_commit_is_not_there_for_readers_and_goes_aside_with_the_next_append(bench: Bench) -> None:
     bench.append(MONDAY, "one")
     whole = bench.file().read_bytes()
-    next_commit = commit_of("two", "three")(1, bench.log.digest)[0]
+    next_commit = commit_of("two", "three")(1, bench.log.position.digest)[0]
     for kept in range(1, len(next_commit)):
         torn = next_commit[:kept]
         bench.file().write_bytes(whole + torn)
@@ -186,7 +186,7 @@ def test_the_end_is_found_behind_commits_of_any_size(bench: Bench, size: int) ->
     bench.append(MONDAY, "small")
     bench.append(MONDAY, "x" * size, "y" * size)
     with bench.file().open("ab") as file:
-        file.write(commit_of("torn", "and lost")(3, bench.log.digest)[0][:-10])
+        file.write(commit_of("torn", "and lost")(3, bench.log.position.digest)[0][:-10])
     other = another(bench)
     other.append(MONDAY, "after")
     assert other.log.seq == 4
@@ -198,7 +198,7 @@ def test_the_end_is_found_behind_commits_of_any_size(bench: Bench, size: int) ->
 def test_a_large_torn_commit_does_not_hide_what_lies_before_it(bench: Bench) -> None:
     bench.append(MONDAY, "x" * 100_000)
     with bench.file().open("ab") as file:
-        file.write(commit_of("y" * 50_000, "z")(1, bench.log.digest)[0][:-5])
+        file.write(commit_of("y" * 50_000, "z")(1, bench.log.position.digest)[0][:-5])
     assert [text[0] for text in bench.texts()] == ["x"]
     other = another(bench)
     other.append(MONDAY, "after")
@@ -298,7 +298,7 @@ def test_a_checkpoint_on_a_day_without_events_is_found_again(tmp_path: Path) -> 
     teller = Teller(root, disk, now=EARLY + DAY)
     with pytest.raises(DiskFull):
         teller.tell(claim())
-    assert (teller.store.log.day, teller.store.log.end) == (TUESDAY, 0)
+    assert (teller.store.log.position.day, teller.store.log.position.offset) == (TUESDAY, 0)
     teller.store.checkpoint()
     teller.close()
     check_it_goes_on(root, boot="the-next-boot")

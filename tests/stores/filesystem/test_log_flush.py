@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from aof.app.fabric import Fabric
 from aof.core.errors import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.flushing import Mark
+from aof.stores.filesystem.locks import STRIPES
 from aof.stores.filesystem.log import LOCK, Log
 from aof.stores.filesystem.reader import verify
+from aof.stores.filesystem.transfer import pack
 from tests.support.disks import FailingDisk, SteppingDisk
 from tests.support.invariants import check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, FailingOnce, another, commit_of
@@ -209,6 +212,44 @@ def test_no_file_follows_from_an_event_that_may_be_lost(tmp_path: Path) -> None:
         store.checkpoint()
     assert (root / "tasks/ready" / f"{ONE}.md").exists()
     assert not (root / "runs" / ONE).exists()
+    store.close()
+
+
+QUESTIONS: dict[str, Callable[[Fabric], object]] = {
+    "list": lambda fabric: fabric.list(),
+    "log": lambda fabric: list(fabric.events()),
+    "log of a task": lambda fabric: list(fabric.events(task_id=ONE)),
+    "log --follow": lambda fabric: next(fabric.follow(timeout=0.0)),
+    "replay": lambda fabric: fabric.replay(1),
+    "show": lambda fabric: fabric.show(ONE),
+    "show --at": lambda fabric: fabric.show(ONE, at=1),
+    "status": lambda fabric: fabric.status(),
+    "the newest event": lambda fabric: fabric.store.head(),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_nobody_answers_from_an_event_that_may_be_lost(tmp_path: Path, question: str) -> None:
+    poisoned(tmp_path / "data")
+    store = open_store(tmp_path / "data")
+    with pytest.raises(LogPoisoned):
+        QUESTIONS[question](fabric_on(store))
+    store.heal()
+    QUESTIONS[question](fabric_on(store))
+    store.close()
+
+
+def test_nothing_is_exported_that_may_be_lost(tmp_path: Path) -> None:
+    poisoned(tmp_path / "data")
+    store = open_store(tmp_path / "data")
+    for lock in store.locks.acquire_all(
+        (f"stripe-{number:02d}", True) for number in range(STRIPES)
+    ):  # as after a message, which leaves no note of what it writes
+        store.intents.clear(lock)
+        store.locks.release((lock,))
+    with pytest.raises(LogPoisoned):
+        pack(store, str(tmp_path / "all.tgz"))
+    assert not (tmp_path / "all.tgz").exists()
     store.close()
 
 

@@ -25,10 +25,14 @@ Do not edit files below `.aof/events` or `.aof/runs`.
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of agent: how it is recognised, where its settings lie, and which file it reads for notes."""
+    """One kind of agent: how it is recognised, where its settings lie, and which file it reads for notes.
+
+    `also` are other names that people try, in small letters and without what stands between their words.
+    """
 
     name: str
     title: str
+    also: tuple[str, ...]
     signs: tuple[str, ...]
     notes: str
     settings: str | None = None
@@ -39,6 +43,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="claude",
         title="Claude Code",
+        also=("claudecode", "claudecli"),
         signs=(".claude", "CLAUDE.md", ".mcp.json"),
         notes="CLAUDE.md",
         settings=".mcp.json",
@@ -46,12 +51,31 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="codex",
         title="Codex",
+        also=("codexcli", "openaicodex"),
         signs=(".codex",),
         notes="AGENTS.md",
         settings=".codex/config.toml",
         form="toml",
     ),
-    Kind(name="cursor", title="Cursor", signs=(".cursor",), notes="AGENTS.md", settings=".cursor/mcp.json"),
-    Kind(name="generic", title="any agent that reads AGENTS.md", signs=("AGENTS.md",), notes="AGENTS.md"),
+    Kind(
+        name="cursor",
+        title="Cursor",
+        also=("cursoragent", "cursorcli"),
+        signs=(".cursor",),
+        notes="AGENTS.md",
+        settings=".cursor/mcp.json",
+    ),
+    Kind(
+        name="generic",
+        title="any agent that reads AGENTS.md",
+        also=("agentsmd", "any", "other"),
+        signs=("AGENTS.md",),
+        notes="AGENTS.md",
+    ),
 )
-BY_NAME = {kind.name: kind for kind in KINDS}
+_BY_NAME = {name: kind for kind in KINDS for name in (kind.name, *kind.also)}
+
+
+def kind_named(name: str) -> Kind | None:
+    """The kind that a person means: `Claude-Code` and `claude_code` are the same name."""
+    return _BY_NAME.get("".join(one for one in name.lower() if one.isalnum()))

@@ -15,7 +15,7 @@ import msgspec
 
 from aof.adapters.agents.blocks import with_block, without_block
 from aof.adapters.agents.json_text import is_empty, with_member, without_member
-from aof.adapters.agents.kinds import BY_NAME, KINDS, NOTES, NOTES_BEGIN, NOTES_END, TOML_MARKS, Kind
+from aof.adapters.agents.kinds import KINDS, NOTES, NOTES_BEGIN, NOTES_END, TOML_MARKS, Kind, kind_named
 from aof.core.errors import InvalidInput, StorageFailed
 
 Action = Literal["create", "change", "delete"]
@@ -42,9 +42,13 @@ def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bo
     texts: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
     for name in names:
-        if name not in BY_NAME:
-            raise InvalidInput(f"there is no kind of agent {name[:40]!r}", f"use one of: {', '.join(BY_NAME)}")
-        kind = BY_NAME[name]
+        kind = kind_named(name)
+        if kind is None:
+            there = ", ".join(known.name for known in KINDS)
+            raise InvalidInput(
+                f"there is no kind of agent {name[:40]!r}; choose one of {there}",
+                "'generic' suits every agent that reads AGENTS.md",
+            )
         for path in filter(None, (kind.settings, kind.notes)):
             real = os.path.realpath(f"{project}/{path}")
             if real not in texts:

@@ -129,9 +129,9 @@ def _typed(option: Option, text: str) -> Any:
 def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
+        advice = "put quotes around text" if verb.arguments else "it takes options only"
         raise UsageError(
-            f"'aof {verb.name}' does not know what to do with: {extra}",
-            f"put quotes around text, as in: {verb.example}",
+            f"'aof {verb.name}' does not know what to do with: {extra}", f"{advice}, as in: {verb.example}"
         )
     for argument, word in zip(verb.arguments, places, strict=False):
         values[argument.target] = word

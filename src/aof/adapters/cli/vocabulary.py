@@ -43,7 +43,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--dry-run", "only show what would be made and written"),
             Option(
                 "--agent",
-                "connect this one without asking: claude, codex, cursor, generic; may be repeated",
+                "connect this one without asking: claude (or claude-code), codex (or codex-cli), cursor "
+                "(or cursor-agent), generic (or any); may be repeated",
                 metavar="A",
                 kind=MANY,
                 target="agents",

@@ -18,13 +18,13 @@ VERBS: tuple[Verb, ...] = (
         "surfaces:token",
         arguments=(
             Argument("create|list|revoke", "what to do", target="action"),
-            Argument("TOKEN", "the token's ID, to revoke it", required=False, target="token_id"),
+            Argument("WHICH", "to revoke: the token's ID; to create: whose token it is, as --for", required=False),
         ),
         options=(
             Option("--for", "whose token it is (else the actor)", metavar="NAME", target="holder"),
             Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
         ),
-        example="aof token create --for swe-backend",
+        example="aof token create swe-backend",
     ),
     Verb(
         "prime",

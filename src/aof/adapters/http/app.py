@@ -76,12 +76,12 @@ def make_app(
     async def openapi(_request: Request) -> Response:
         return answer(described)
 
-    routes = [
+    routes = [  # looked through in this order, so what is called most stands first
+        *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
         Route("/openapi.json", openapi),
         Route(f"{PREFIX}/events", event_stream(lambda request: request.app.state.follower)),
         *operation_routes(lambda request: request.app.state.fabric, settings.max_body),
-        *(Route(path, endpoint) for path, endpoint in mounted.items()),
     ]
     guard = Middleware(
         Guard,

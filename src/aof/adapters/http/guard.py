@@ -50,7 +50,7 @@ class Guard:
             if caller is None and scope["path"] not in self._open:
                 raise Unauthenticated(
                     "this server needs a token that it knows",
-                    "make one with 'aof token create --for NAME' and send it as 'Authorization: Bearer TOKEN'",
+                    "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
                 )
         except AofError as error:
             await failure(error)(scope, receive, send)

@@ -23,12 +23,14 @@ _PAGE = 500
 
 
 class Follower:
-    """One look at the log for all streams: however many there are, they cost one waiting thread."""
+    """One look at the log for all streams: many cost one waiting thread, and none costs none."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         self.head = 0
         self._news = anyio.Event()
+        self._waiting = 0
+        self._wanted = anyio.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -42,6 +44,7 @@ class Follower:
     async def _look(self) -> None:
         store = self.fabric.store
         while True:
+            await self._wanted.wait()
             with suppress(AofError):
                 wait = partial(store.wait, self.head, _PATIENCE)
                 if await anyio.to_thread.run_sync(wait, abandon_on_cancel=True):
@@ -53,8 +56,15 @@ class Follower:
         """Wait for an event after this one; False when it is time to say that we live."""
         if self.head > seq:
             return True
-        with anyio.move_on_after(_KEEPALIVE):
-            await self._news.wait()
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            with anyio.move_on_after(_KEEPALIVE):
+                await self._news.wait()
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._wanted = anyio.Event()
         return self.head > seq
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -15,7 +15,13 @@ from aof.app.fabric import Fabric
 
 
 class McpOverHttp:
-    """The endpoint, and the context in which it works."""
+    """The endpoint, and the context in which it works.
+
+    `streamed` is for tools that say something before they answer. Ours do not, so each answer is one JSON document:
+    as a stream of one event it costs a session's client half as much again. Changes are told on streams of their own.
+    """
+
+    streamed: ClassVar[bool] = False
 
     def __init__(self, caller_of: CallerOf, tiers: tuple[str, ...], version: str, max_body: int) -> None:
         self._caller_of = caller_of
@@ -28,7 +34,9 @@ class McpOverHttp:
     async def running(self, fabric: Fabric) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
         hub = Hub(fabric, self._caller_of, self._tiers)
-        self._manager = StreamableHTTPSessionManager(self.server(hub), max_request_body_size=self._max_body)
+        self._manager = StreamableHTTPSessionManager(
+            self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
+        )
         async with self._manager.run():
             try:
                 yield

@@ -20,6 +20,7 @@ from aof.app.catalogue import Operation
 from aof.core.errors import ActorMismatch, AofError
 from aof.core.ids import task_of_run
 from aof.core.times import millis
+from aof.core.workflows.state import leases
 
 _STATE = "aof.session"
 _BEATS_PER_LEASE = 3
@@ -33,12 +34,16 @@ class Session:
     def __init__(self, hub: Hub, caller: Caller, run: str | None = None) -> None:
         self.caller = caller
         self._hub = hub
-        self._claimed: dict[str, str] = {}
+        self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
         self._given = {task_of_run(run): run} if run else {}
 
     def run_of(self, task_id: str) -> str | None:
-        """The run that this session holds the task with."""
-        return self._claimed.get(task_id) or self._given.get(task_id)
+        """The run that this session holds the task with; with several, the caller must say which."""
+        claimed = self._runs_of(task_id)
+        return claimed[0] if len(claimed) == 1 else None if claimed else self._given.get(task_id)
+
+    def _runs_of(self, task_id: str) -> list[str]:
+        return [run for run, task in list(self._claimed.items()) if task == task_id]
 
     def note(self, operation: Operation, result: Any) -> None:
         """Remember what a call has claimed, and forget what has ended. Runs beside other calls, in a thread."""
@@ -49,15 +54,22 @@ class Session:
         if operation.name == "claim":
             self._hold(task_id, result.run_id, result.expires_at)
         elif operation.name == "update" and status == "in-progress" and result.transitioned:
-            lease = self._hub.fabric.get(task_id).lease
-            if lease is not None:
+            own = [lease for lease in leases(self._hub.fabric.get(task_id)) if lease.agent == self.caller.actor]
+            for lease in own[-1:]:
                 self._hold(task_id, lease.run_id, lease.expires_at)
-        elif status not in (None, "in-progress"):
-            self._claimed.pop(task_id, None)
+        elif status is not None and self._runs_of(task_id):
+            self._forget(task_id, over=status != "in-progress")
+
+    def _forget(self, task_id: str, *, over: bool) -> None:
+        """What has ended is not held: everything, or the hops that are done while others go on."""
+        going_on = set() if over else {lease.run_id for lease in leases(self._hub.fabric.get(task_id))}
+        for run in self._runs_of(task_id):
+            if run not in going_on:
+                self._claimed.pop(run, None)
 
     def _hold(self, task_id: str, run: str, expires_at: str) -> None:
-        if self._claimed.get(task_id) != run:
-            self._claimed[task_id] = run
+        if run not in self._claimed:
+            self._claimed[run] = task_id
             anyio.from_thread.run_sync(self._hub.start, self._keep, task_id, run, expires_at)
 
     async def _keep(self, task_id: str, run: str, expires_at: str) -> None:
@@ -65,13 +77,13 @@ class Session:
         while True:
             left = millis(expires_at) - self._hub.fabric.now()
             await anyio.sleep(max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST))
-            if self._claimed.get(task_id) != run:
+            if run not in self._claimed:
                 return
             try:
                 expires_at = (await self._hub.ask(self._hub.fabric.heartbeat, task_id, run=run)).expires_at
             except AofError as error:
                 if error.kind != "unavailable":
-                    self._claimed.pop(task_id, None)
+                    self._claimed.pop(run, None)
                     return
 
     async def end(self) -> None:
@@ -79,7 +91,7 @@ class Session:
         held, self._claimed = self._claimed, {}
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
-        for run in held.values():
+        for run in held:
             try:
                 await self._hub.ask(self._hub.fabric.session_end, run=run)
             except AofError as error:

@@ -64,7 +64,7 @@ class ProcessRunner:
 
     def start(self, work: Work) -> None:
         """Start the command; raises RunnerFailed."""
-        shown = f"runs/{work.task_id}/attempts/{work.attempt}"
+        shown = f"runs/{work.place}/attempts/{work.attempt}"
         folder = f"{self._root}/{shown}"
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - paths are plain text in a runner
@@ -126,10 +126,10 @@ class ProcessRunner:
                     waits.append(_LOOK_AGAIN)
         return min(waits, default=None)
 
-    def orphaned(self, task_id: str, attempt: int) -> bool:
+    def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the note beside the run names a host of this machine's start that lives no more."""
         try:
-            with open(f"{self._root}/runs/{task_id}/attempts/{attempt}/process.json", "rb") as file:  # noqa: PTH123
+            with open(f"{self._root}/runs/{place}/attempts/{attempt}/process.json", "rb") as file:  # noqa: PTH123
                 note: dict[str, Any] = msgspec.json.decode(file.read())
             boot = self._clock.boot()
             known = boot is not None and (note["bootId"], note["pidSpace"]) == (boot.id, processes.space())
@@ -142,8 +142,9 @@ class ProcessRunner:
         processes.end(processes.of_run(self._root, run_id))
 
     def _variables(self, work: Work) -> dict[str, str]:
+        own = {name: value for name, value in self._environment.items() if name != "AOF_HOP"}
         return {
-            **self._environment,
+            **own,
             **work.env,
             "AOF_DATA_DIR": self._root,
             "AOF_TASK_ID": work.task_id,
@@ -151,6 +152,7 @@ class ProcessRunner:
             "AOF_AGENT": work.agent,
             "AOF_ACTOR": work.agent,
             "AOF_EPOCH": str(work.epoch),
+            **({"AOF_HOP": work.hop} if work.hop is not None else {}),
         }
 
     def _note(self, folder: str, work: Work, pid: int) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from aof.core.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
 from aof.core.events import Draft
 from aof.core.handoffs.handoff import Handoff, Request, handoff_id
-from aof.core.messages.message import Message, sender
+from aof.core.messages.message import Message, is_held, sender
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.tasks import graph
 from aof.core.tasks.commands import Block
@@ -83,7 +83,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if self.request.from_agent != self.actor:
             hint = "an agent speaks for itself: 'payload.fromAgent' and 'fromAgent' must be the same"
             return _not_from(self.actor, self.request.from_agent, hint)
-        if parent.lease is not None:
+        if is_held(parent):
             holder = sender(parent, self)
             return holder if isinstance(holder, AofError) else None
         meant = parent.routing.agent
@@ -138,7 +138,7 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
         return Decision(drafts=(self._answer("delegation.accepted", child, last),))
 
     def _turned_down(self, records: Records, child: Task, last: Handoff | None, now: int) -> Verdict:
-        if child.lease is not None:
+        if is_held(child):
             holder = sender(child, self)
             if isinstance(holder, AofError):
                 return holder

@@ -30,10 +30,15 @@ class CompletionReport(Message, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
 
-    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
-        """The task, and what its run has reported before."""
+    def needs(self, known: Records) -> Needs:
+        """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
-        return Needs(write=own, results=own)
+        task = known.tasks.get(self.task_id)
+        if task is None or not task.gated:
+            return Needs(write=own, results=own)
+        from aof.core.workflows.reports import places  # noqa: PLC0415 - few tasks have a workflow
+
+        return Needs(write=own, results=places(task))
 
     def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
         """Put the result on record, once."""
@@ -42,16 +47,23 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             return graph.missing(self.task_id)
         if task.status == "done":
             return Decision()
+        return self._of_hop(records, task) if task.gated else self._of_task(records, task)
+
+    def _of_hop(self, records: Records, task: Task) -> Verdict:
+        from aof.core.workflows.reports import report  # noqa: PLC0415 - few tasks have a workflow
+
+        return report(records, task, self)
+
+    def _of_task(self, records: Records, task: Task) -> Verdict:
         if task.lease is None:
             return self._late(task)
         holder = sender(task, self)
         if isinstance(holder, AofError):
             return holder
-        result = self._result(holder)
         earlier = records.results[task.id]
-        if isinstance(earlier, Result) and earlier.run_id == task.lease.run_id and _said(earlier) == result:
+        if isinstance(earlier, Result) and earlier.run_id == task.lease.run_id and self.repeats(earlier, holder):
             return Decision()
-        payload = {"outcome": self.outcome, "result": result}
+        payload = {"outcome": self.outcome, "result": self.result_of(holder)}
         return Decision(
             drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
         )
@@ -70,7 +82,12 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             status=task.status,
         )
 
-    def _result(self, agent: str) -> dict[str, Any]:
+    def repeats(self, earlier: Result, agent: str) -> bool:
+        """Whether a result that is on record says the same."""
+        return _said(earlier) == self.result_of(agent)
+
+    def result_of(self, agent: str) -> dict[str, Any]:
+        """The result that the report is, as its run's file holds it."""
         result: dict[str, Any] = {
             "agentId": agent,
             "outcome": self.outcome,
@@ -87,4 +104,4 @@ class CompletionReport(Message, frozen=True, kw_only=True):
 def _said(result: Result) -> dict[str, Any]:
     """The part of a result that its sender chose."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
-    return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt")}
+    return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt", "hop")}

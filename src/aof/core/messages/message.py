@@ -5,7 +5,7 @@ Must not know how a message is written or by which way it came.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,9 +25,11 @@ class Message(OwnRule, frozen=True, kw_only=True):
     sent_at: str
     caller: str
 
-    def judge(self, records: Records, now: int) -> Verdict:
-        """What the message causes, or why it is refused."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each kind of message defines
+
+        def judge(self, records: Records, now: int) -> Verdict:
+            """What the message causes, or why it is refused."""
+            ...
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:  # noqa: ARG002 - for those that say more
         """What else is recorded when the message is refused."""
@@ -58,8 +60,18 @@ class Message(OwnRule, frozen=True, kw_only=True):
         return Draft(type=kind, task_id=self.task_id, run_id=self.run, payload=payload)
 
 
+def is_held(task: Task) -> bool:
+    """Whether somebody runs the task, or a hop of it."""
+    return task.lease is not None or (task.gated and any("lease" in hop for hop in task.workflow["hops"]))
+
+
 def sender(task: Task, message: Message) -> str | AofError:
     """The holder of the task's lease, if the message is from it; naming its run does not make one the holder."""
+    if task.gated:
+        from aof.core.workflows.reports import held_hop  # noqa: PLC0415 - few tasks have a workflow
+
+        hop = held_hop(task, message)
+        return hop if isinstance(hop, AofError) else str(hop.agent)
     holder = authorize(task, message)
     if isinstance(holder, str) and task.lease is not None and message.actor != holder:
         return not_holder(task, task.lease, message.actor)

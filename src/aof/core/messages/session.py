@@ -54,7 +54,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         from aof.core.workflows.troubles import end_session  # noqa: PLC0415 - few tasks have a workflow
 
         if task.cancel is not None:
-            return decide(records, Settle(actor=self.actor, task_id=task.id), now) if self.run else Decision()
+            ended = Settle(actor=self.actor, run=self.run, task_id=task.id)
+            return decide(records, ended, now) if self.run else Decision()
         return end_session(records, task, self.actor, self.run, now)
 
     def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:

@@ -10,7 +10,7 @@ from aof.core.errors import AofError, NotLeaseHolder
 from aof.core.events import Draft
 from aof.core.ids import task_of_run
 from aof.core.limits import REASON
-from aof.core.messages.message import Message, sender
+from aof.core.messages.message import Message, is_held, sender
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.completion import submit
 from aof.core.runs.lease import stale
@@ -33,7 +33,13 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
 
     def needs(self, known: Records) -> Needs:
         """What the same update by any other way needs."""
-        return needs(self._update(), known)
+        base = needs(self._update(), known)
+        task = known.tasks.get(self.task_id)
+        if task is None or not task.gated:
+            return base
+        from aof.core.workflows.reports import update_needs  # noqa: PLC0415 - few tasks have a workflow
+
+        return update_needs(known, self, base)
 
     def judge(self, records: Records, now: int) -> Verdict:
         """Move, if that is asked for and possible; else note what was said."""
@@ -42,6 +48,8 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
             return graph.missing(self.task_id)
         if refusal := self._unentitled(task):
             return refusal
+        if task.gated and (verdict := self._of_hop(records, task, now)) is not None:
+            return verdict
         if self.status is None or self.status == task.status:
             return self._noted(records, task, now)
         moved = self._moved(records, task, now)
@@ -56,27 +64,36 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
                 f"{self.actor} sends an update in the name of {self.agent_id}",
                 "an agent speaks for itself: 'payload.agentId' and 'fromAgent' must be the same",
             )
+        if task.gated and is_held(task):
+            from aof.core.workflows.reports import unentitled  # noqa: PLC0415 - few tasks have a workflow
+
+            return unentitled(task, self)
         if task.lease is not None:
             holder = sender(task, self)
             return holder if isinstance(holder, AofError) else None
         replaced = self.run is not None and task_of_run(self.run) == task.id
         return stale(task, str(self.run)) if replaced else None
 
+    def _of_hop(self, records: Records, task: Task, now: int) -> Verdict | None:
+        from aof.core.workflows.reports import moved  # noqa: PLC0415 - few tasks have a workflow
+
+        return moved(records, task, self, now)
+
     def _moved(self, records: Records, task: Task, now: int) -> Verdict:
-        reason = self._reason()
+        reason = self.reason()
         if (task.status, self.status) == ("in-progress", "review") and task.lease is not None:
-            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, **self._said())
+            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, **self.said())
             return Decision(drafts=drafts)
         verdict = decide(records, self._update(reason), now)
         if isinstance(verdict, Decision):
             for draft in verdict.drafts:
                 if draft.type == "task.transitioned" and draft.task_id == task.id:
-                    draft.payload.update(self._said() | ({"reason": reason} if reason else {}))
+                    draft.payload.update(self.said() | ({"reason": reason} if reason else {}))
         return verdict
 
     def _noted(self, records: Records, task: Task, now: int) -> Verdict:
         said = " | ".join(f"{label}: {text}" for label, text in self._parts() if text and text.strip())
-        if task.lease is None:
+        if not is_held(task):
             note = Draft(type="task.noted", task_id=task.id, payload={"workLog": said})
             return Decision(drafts=(note,) if said else ())
         if not said:
@@ -94,12 +111,13 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
     def _update(self, reason: str | None = None) -> Update:
         return Update(actor=self.actor, run=self.run, task_id=self.task_id, status=self.status, reason=reason)
 
-    def _reason(self) -> str | None:
+    def reason(self) -> str | None:
         """The first of blockers, notes and progress that there is, as long as a reason may be."""
         text = "; ".join(self.blockers) or self.notes or self.progress
         return text if text is None or len(text) <= REASON else f"{text[: REASON - 1]}…"
 
-    def _said(self) -> dict[str, Any]:
+    def said(self) -> dict[str, Any]:
+        """All that the message says beside a status, for events."""
         said = {"progress": self.progress, "notes": self.notes, "blockers": list(self.blockers)}
         return {name: value for name, value in said.items() if value}
 

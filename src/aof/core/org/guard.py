@@ -44,7 +44,7 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
             there = ", ".join(sorted(names)[:_SHOWN]) or "there is none"
             return NoRoute(
                 f"the org chart has no {what} '{name[:80]}'",
-                f"{suggestion(name[:80], names, f'use one of: {there}')} See who there is",
+                f"{suggestion(name[:80], names, f'use one of: {there}.')} See who there is",
                 Call("org_show", {}),
                 **{what: name[:80]},
             )

@@ -66,8 +66,8 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
     """What is wrong with a report, whatever it is about."""
     if outcome not in OUTCOMES:
         return InvalidInput(
-            f"outcome {outcome[:80]!r} does not exist",
-            "use complete, needs_review or blocked",
+            f"'outcome' cannot be {outcome[:80]!r}; choose one of complete, needs_review, blocked",
+            "say how the work ended",
             Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
         )
     problem = (

@@ -157,15 +157,22 @@ def next_beat(records: Records, task: Task, now: int, ttl_ms: int | None = None)
     lease = task.lease
     if lease is None:
         return None
-    last = records.heartbeats[task.id]
+    return beat_after(records.heartbeats[task.id], lease, task.id, now, ttl_ms=ttl_ms)
+
+
+def beat_after(
+    last: Heartbeat | None, lease: Lease, task_id: str, now: int, *, ttl_ms: int | None, hop: str | None = None
+) -> Heartbeat:
+    """The lease's next sign of life; what another run has left behind does not count."""
     count = last.beat_count if last is not None and last.run_id == lease.run_id else 0
     return Heartbeat(
-        task_id=task.id,
+        task_id=task_id,
         agent_id=lease.agent,
         run_id=lease.run_id,
         last_heartbeat=iso(now),
         beat_count=count + 1,
         expires_at=iso(now + (ttl_ms or lease.ttl_ms)),
+        hop=hop,
     )
 
 

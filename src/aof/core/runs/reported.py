@@ -15,8 +15,13 @@ def apply_reported(
     records: Records, task: Task, result: Result, now: int, reason: str | None, **more: Any
 ) -> tuple[Draft, ...]:
     """The outcome's transitions; files that the result refers to and that are not there are only warned of."""
-    refs = [ref for ref in (result.summary_ref, result.handoff_ref) if ref and (task.id, ref) in records.missing]
-    return (*(_warning(task, result, ref) for ref in refs), *apply_result(task, result, now, reason, **more))
+    return (*lacking(records, task, result), *apply_result(task, result, now, reason, **more))
+
+
+def lacking(records: Records, task: Task, result: Result) -> tuple[Draft, ...]:
+    """A warning for each file that the result refers to and that is not there."""
+    refs = (ref for ref in (result.summary_ref, result.handoff_ref) if ref and (task.id, ref) in records.missing)
+    return tuple(_warning(task, result, ref) for ref in refs)
 
 
 def _warning(task: Task, result: Result, ref: str) -> Draft:

@@ -48,18 +48,22 @@ def buried(records: Records, task: Task, now: int, *, reason: str, error: dict[s
     return (dead, *dependencies.cascade(records, (task.id,), "deadletter", now))
 
 
+def malformed_failure(command: Fail) -> AofError | None:
+    """What is wrong with what is said about a failure, whatever failed."""
+    return (
+        text("message", command.message, NOTES)
+        or line("code", command.code, ITEM, required=True)
+        or choice("cause", command.cause, CAUSES)
+    )
+
+
 def fail(records: Records, command: Fail, now: int) -> Verdict:
     """End the run as failed."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
-    problem = (
-        text("message", command.message, NOTES)
-        or line("code", command.code, ITEM, required=True)
-        or choice("cause", command.cause, CAUSES)
-    )
-    if problem:
+    if problem := malformed_failure(command):
         return problem
     what: dict[str, Any] = {"code": command.code, "message": command.message, "cause": command.cause}
     ended = close_run(task, now, status="failed", counts=True, **what)

@@ -23,12 +23,13 @@ class Capacity:
         self._teams: Counter[str] = Counter()
         self._resources: Counter[str] = Counter()
         for task in running:
-            self.take(task, task.lease.agent if task.lease is not None else None)
+            for number, agent in enumerate(_holders(task)):
+                self.take(task, agent, beside=number > 0)
 
-    def take(self, task: Task, agent: str | None) -> None:
-        """Count one run more."""
+    def take(self, task: Task, agent: str | None, *, beside: bool = False) -> None:
+        """Count one run more; one beside others of the same task needs no more of its resource."""
         self.total += 1
-        if task.resource is not None:
+        if task.resource is not None and not beside:
             self._resources[task.resource] += 1
         if agent is None:
             return
@@ -58,3 +59,11 @@ class Capacity:
         if most is not None and seat.team is not None and self._teams[seat.team] >= most:
             return f"team {seat.team} runs {self._teams[seat.team]} of {most}"
         return None
+
+
+def _holders(task: Task) -> tuple[str | None, ...]:
+    """Who runs the task: one for each hop of a gated one. Somebody does, also where nobody holds a lease."""
+    if task.gated:
+        held = tuple(hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop)
+        return held or (None,)
+    return (task.lease.agent if task.lease is not None else None,)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from aof.core.org.chart import OrgChart
 from aof.core.org.routing import route
 from aof.core.org.work import work_of
@@ -46,4 +48,17 @@ def crew_of(chart: OrgChart) -> Crew:
                 known[task.routing] = answer
         return answer
 
-    return Crew(seats=seats, team_limits=limits, route=routed)
+    def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """Who has the hop's role and may do what the task asks; who judges work did not do it."""
+        from aof.core.workflows.claiming import judges_own  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.state import workflow_of  # noqa: PLC0415
+
+        workflow = workflow_of(task)
+        asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)
+        found = route(chart, msgspec.structs.replace(asked, capabilities=()), load)
+        if not found.candidates:
+            return Nobody(found.reason)
+        others = tuple(agent for agent in found.candidates if not judges_own(workflow, hop, agent))
+        return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
+
+    return Crew(seats=seats, team_limits=limits, route=routed, route_hop=routed_hop)

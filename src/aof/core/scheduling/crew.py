@@ -31,6 +31,7 @@ class Nobody(msgspec.Struct, frozen=True):
 
 
 Route = Callable[[Task, Mapping[str, int]], "tuple[str, ...] | Nobody"]
+RouteHop = Callable[[Task, str, Mapping[str, int]], "tuple[str, ...] | Nobody"]
 
 
 def by_name(task: Task, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
@@ -38,12 +39,18 @@ def by_name(task: Task, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
     return (task.routing.agent,) if task.routing.agent is not None else Nobody("any agent may claim it")
 
 
+def by_claiming(_task: Task, _hop: str, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+    """Without a chart nobody is known to have the role of a hop."""
+    return Nobody("any agent may claim it")
+
+
 class Crew(msgspec.Struct, frozen=True, kw_only=True):
-    """Everybody, the limits of the teams, and who is right for a task, best first, given what each is running."""
+    """Everybody, the limits of the teams, and who is right for a task or one of its hops, best first, by their load."""
 
     seats: Mapping[str, Seat] = {}
     team_limits: Mapping[str, int] = {}
     route: Route = by_name
+    route_hop: RouteHop = by_claiming
 
     def limit_of(self, agent: str) -> int | None:
         """How long a run of this agent may take."""

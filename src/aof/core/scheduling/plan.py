@@ -15,7 +15,7 @@ from aof.core.runs.lease import lease_end
 from aof.core.runs.pulse import present, running_for
 from aof.core.runs.run import Heartbeat
 from aof.core.scheduling.capacity import Capacity
-from aof.core.scheduling.crew import Crew, Nobody, Seat
+from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
 from aof.core.tasks.graph import retry_at
 from aof.core.tasks.lifecycle import priority_rank
@@ -36,6 +36,34 @@ class View:
         most = policy.scheduling.max_concurrent
         self.capacity = Capacity(snapshot.running, crew, most, policy.resource_slots)
         self.next_at: int | None = None
+        self.actions: list[Action] = []
+        self.left: list[LeftAlone] = []
+
+    def judge(self, tasks: Iterable[Task], rules: Iterable[Rule]) -> list[Task]:
+        """Ask the rules about each task, the most urgent first; answers those of which hops wait for somebody."""
+        opened: list[Task] = []
+        for task in sorted(tasks, key=_schedule):
+            verdict = _judged(self, task, rules)
+            if isinstance(verdict, str) and rules is RUNNING and task.gated and _opens(task):
+                opened.append(task)
+            elif isinstance(verdict, str):
+                self.left.append(LeftAlone(task_id=task.id, reason=verdict))
+            else:
+                self.actions += verdict
+        return opened
+
+    def leave(self, task: Task, reasons: Iterable[str]) -> None:
+        """Say what is not done with parts of a task, beside what is."""
+        self.left += [LeftAlone(task_id=task.id, reason=reason) for reason in reasons]
+
+    def unfit(self, agent: str) -> str | None:
+        """Why this agent is not given anything now."""
+        seat = self.crew.seats.get(agent)
+        if seat is None or seat.kind not in STARTED:
+            return f"waits for {agent} to claim it"
+        if not seat.active:
+            return f"{agent} is not active"
+        return self.capacity.full() or self.capacity.full_for(seat)
 
     def again(self, at: int) -> None:
         """The answer may be another one from that moment on."""
@@ -51,30 +79,20 @@ class View:
         return present(self.snapshot.heartbeats.get(place), self.now, self.snapshot.boot)
 
 
-Verdict = Action | str | None  # an action, the reason for none, or nothing to say
+Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
 
 
 def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     """All that should be done at this moment; recoveries first, then what waits, the most urgent first."""
     view = View(snapshot, crew, policy, now)
-    actions: list[Action] = []
-    left: list[LeftAlone] = []
-    for tasks, rules in (
-        (snapshot.running, RUNNING),
-        (snapshot.backlog, BACKLOG),
-        (snapshot.blocked, BLOCKED),
-        (snapshot.review, REVIEW),
-        (snapshot.ready, READY),
-    ):
-        for task in sorted(tasks, key=_schedule):
-            verdict = _judged(view, task, rules)
-            if isinstance(verdict, Action):
-                actions.append(verdict)
-            else:
-                left.append(LeftAlone(task_id=task.id, reason=verdict))
-    actions += _late_answers(view)
-    return Plan(actions=tuple(actions), left=tuple(left), next_at=view.next_at)
+    opened = view.judge(snapshot.running, RUNNING)
+    view.judge(snapshot.backlog, BACKLOG)
+    view.judge(snapshot.blocked, BLOCKED)
+    view.judge(snapshot.review, REVIEW)
+    view.judge((*snapshot.ready, *opened), READY)
+    view.actions += _late_answers(view)
+    return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
 
 
 def _late_answers(view: View) -> list[Action]:
@@ -98,39 +116,44 @@ def _schedule(task: Task) -> tuple[int, str, tuple[str, int]]:
     return priority_rank(task.priority), task.created_at, split_task_id(task.id)
 
 
-def _judged(view: View, task: Task, rules: Iterable[Rule]) -> Action | str:
-    """The first action; else the first reason."""
+def _judged(view: View, task: Task, rules: Iterable[Rule]) -> tuple[Action, ...] | str:
+    """The actions of the first rule that wants something; else the first reason."""
     reason = ""
     for rule in rules:
         verdict = rule(view, task)
         if isinstance(verdict, Action):
+            return (verdict,)
+        if isinstance(verdict, tuple):
             return verdict
         reason = reason or verdict or ""
     return reason
 
 
 def _hops(view: View, task: Task) -> Verdict:
-    """What is due in the workflow of a gated task: a hop whose holder vanished, or whose time is over."""
+    """What is due in the workflow of a gated task."""
     if not task.gated:
         return None
-    from aof.core.workflows.timers import deadlines, ends  # noqa: PLC0415 - few tasks have a workflow
+    from aof.core.scheduling.hops import due  # noqa: PLC0415 - few tasks have a workflow
 
-    for run, (agent, end) in ends(task, view.beat_of).items():
-        if end <= view.now:
-            reason = f"no sign of life from {agent} since its lease ended"
-            return Action(action="stale_heartbeat", task_id=task.id, reason=reason, run_id=run)
-        view.again(end)
-    waits = task.status == "ready" and task.id not in view.snapshot.free
-    for hop, end in ({} if waits else deadlines(task)).items():
-        if end <= view.now:
-            reason = f"hop {hop} is not done in time"
-            return Action(action="hop_timeout", task_id=task.id, reason=reason, hop=hop)
-        view.again(end)
-    return None
+    return due(view, task)
 
 
-def _hop_waits(_view: View, task: Task) -> Verdict:
-    """Hops are claimed by who has their role; nothing is started for them."""
+def _opens(task: Task) -> bool:
+    from aof.core.scheduling.hops import opens  # noqa: PLC0415
+
+    return opens(task)
+
+
+def _assign_hops(view: View, task: Task) -> Verdict:
+    from aof.core.scheduling.hops import assigned  # noqa: PLC0415
+
+    begins = task.status == "ready"
+    reason = (_waiting(view, task) or view.capacity.busy_resource(task)) if begins else None
+    return reason or assigned(view, task)
+
+
+def _hop_waits(task: Task) -> Verdict:
+    """Where each hop is that somebody works on or has to look at."""
     if not task.gated:
         return None
     hops = [hop for hop in task.workflow["hops"] if hop.get("status") in ("ready", "running", "review")]
@@ -196,7 +219,7 @@ def _too_long(view: View, task: Task) -> Verdict:
 def _at_work(view: View, task: Task) -> Verdict:
     lease = task.lease
     if lease is None:
-        return _hop_waits(view, task)
+        return _hop_waits(task)
     return f"{lease.agent} works on it, until {iso(lease_end(lease, view.heartbeat(task)))} without a sign of life"
 
 
@@ -248,7 +271,7 @@ def _spent(_view: View, task: Task) -> Verdict:
 def _assign(view: View, task: Task) -> Verdict:
     """Give a task that waits for nothing to the first agent that is right for it and has room."""
     if task.gated:
-        return _waiting(view, task) or _too_early(view, task) or _hop_waits(view, task)
+        return _assign_hops(view, task)
     if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
         return reason
     named = view.crew.route(task, view.capacity.agents)
@@ -256,7 +279,7 @@ def _assign(view: View, task: Task) -> Verdict:
         return named.reason
     reasons: list[str] = []
     for agent in named:
-        why_not = _unfit(view, view.crew.seats.get(agent), agent)
+        why_not = view.unfit(agent)
         if why_not is None:
             view.capacity.take(task, agent)
             return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
@@ -270,15 +293,6 @@ def _too_early(view: View, task: Task) -> str | None:
         return None
     view.again(at)
     return f"is retried at {task.retry.not_before}, after failure {task.retry.failures}"
-
-
-def _unfit(view: View, seat: Seat | None, agent: str) -> str | None:
-    """Why this agent is not given the task now."""
-    if seat is None or seat.kind not in STARTED:
-        return f"waits for {agent} to claim it"
-    if not seat.active:
-        return f"{agent} is not active"
-    return view.capacity.full() or view.capacity.full_for(seat)
 
 
 def _held(_view: View, task: Task) -> Verdict:

@@ -39,10 +39,16 @@ def cancel(records: Records, command: CancelTask, now: int) -> Verdict:
 
 
 def settle(records: Records, command: Settle, now: int) -> Verdict:
-    """The host has stopped the worker of a task that is being cancelled."""
+    """The host has stopped the worker of a task that is being cancelled; with a `run`, the worker of one hop."""
     task = records.task(command.task_id)
     if task.cancel is None or task.status in FINISHED:
         return Decision()
+    if task.gated and command.run is not None:
+        from aof.core.workflows.ending import close_hop  # noqa: PLC0415 - few tasks have a workflow
+
+        only = close_hop(task, command.run, now, status="cancelled", code="cancelled")
+        if only is not None:
+            return Decision(drafts=only)
     closed = close_run(task, now, status="cancelled", code="cancelled")
     return Decision(drafts=(*closed, *settled(records, task, now)))
 

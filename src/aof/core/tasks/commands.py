@@ -37,13 +37,15 @@ class OwnRule(OnTask, frozen=True, kw_only=True):
     The rule is asked in any case, also where there is no such task.
     """
 
-    def needs(self, known: Records) -> Needs:
-        """What must be locked and loaded; asked again with more known, as `needs` is."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what each of them defines
 
-    def decide(self, records: Records, now: int) -> Verdict:
-        """What it does to what is loaded."""
-        raise NotImplementedError
+        def needs(self, known: Records) -> Needs:
+            """What must be locked and loaded; asked again with more known, as `needs` is."""
+            ...
+
+        def decide(self, records: Records, now: int) -> Verdict:
+            """What it does to what is loaded."""
+            ...
 
 
 class Create(OnTask, frozen=True, kw_only=True):

@@ -135,7 +135,10 @@ def _malformed(command: Create) -> AofError | None:
             f"a task cannot be created as {str(command.status)[:80]!r}", "create it as ready or backlog"
         )
     if command.max_attempts is not None and not 1 <= command.max_attempts <= _MOST_ATTEMPTS:
-        return InvalidInput(f"max_attempts {command.max_attempts} is not possible", f"use 1 to {_MOST_ATTEMPTS}")
+        return InvalidInput(
+            f"'max_attempts' cannot be {command.max_attempts}; choose a number from 1 to {_MOST_ATTEMPTS}",
+            "without it, the settings say how often a task is tried",
+        )
     given = {
         "title": command.title,
         "body": command.body,

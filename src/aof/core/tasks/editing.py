@@ -59,9 +59,9 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
 def _not_editable(task: Task, given: dict[str, Any]) -> AofError | None:
     if given and set(given) <= set(EDITABLE):
         return None
-    wrong = ", ".join(sorted(str(name)[:80] for name in set(given) - set(EDITABLE))) or "nothing"
+    wrong = ", ".join(sorted(str(name)[:80] for name in set(given) - set(EDITABLE)))
     return InvalidInput(
-        f"{wrong} cannot be edited",
+        f"{wrong} cannot be edited" if wrong else "there is nothing to change",
         f"give one or more of: {', '.join(EDITABLE)}",
         Call("edit", {"task_id": task.id, "title": "…"}),
     )

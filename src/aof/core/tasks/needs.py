@@ -157,10 +157,17 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
 
 
+def _timing_out(command: c.OnTask, known: Known) -> Needs:
+    """A hop whose run has reported is ended by that."""
+    running, files = _running(command, known), referred(known.records, command.task_id)
+    return msgspec.structs.replace(_ending(command, known), results=running, files=files)
+
+
 def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that a task's reported result refers to."""
-    result = known.results.get(task_id)
-    refs = (result.summary_ref, result.handoff_ref) if isinstance(result, Result) else ()
+    """The files that the reported results of a task, or of its hops, refer to."""
+    hops = f"{task_id}/hops/"
+    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
+    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
     return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 
@@ -228,7 +235,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Resume: _judging,
     c.Fail: _ending,
     c.RetryTask: _ending,
-    c.TimeOut: _ending,
+    c.TimeOut: _timing_out,
     c.CancelTask: _cancelling,
     c.Settle: _settling,
     c.Expire: _expire,

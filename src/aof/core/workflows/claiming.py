@@ -20,7 +20,7 @@ from aof.core.errors import (
 from aof.core.ids import run_id
 from aof.core.org.finding import suggestion
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.lease import task_ttl
+from aof.core.runs.lease import beat_after, task_ttl
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import commands as c
 from aof.core.tasks import editing, graph
@@ -147,11 +147,10 @@ def wrong_role(
 
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
     """The refusal of an agent in the org chart that would judge what it did itself in a hop before."""
-    chart, workflow = records.policy.org, workflow_of(task)
-    if chart is None or agent not in chart.by_id or not workflow.template.by_id[hop.id].can_reject:
+    chart = records.policy.org
+    if chart is None or agent not in chart.by_id:
         return None
-    before = workflow.template.before(hop.id)
-    done = [other.id for other in workflow.hops if other.id in before and other.agent == agent]
+    done = judges_own(workflow_of(task), hop.id, agent)
     if not done:
         return None
     return SelfApproval(
@@ -161,6 +160,14 @@ def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApp
         agent=agent,
         hop=hop.id,
     )
+
+
+def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
+    """The hops of this agent that it would judge by taking another one."""
+    if not workflow.template.by_id[hop].can_reject:
+        return []
+    before = workflow.template.before(hop)
+    return [other.id for other in workflow.hops if other.id in before and other.agent == agent]
 
 
 def start(
@@ -262,17 +269,7 @@ def next_beat(records: Records, task: Task, hop: HopState, now: int, ttl_ms: int
     """The heartbeat that follows the hop's last one."""
     lease = hop.lease
     assert lease is not None
-    last = records.heartbeats[place(task.id, hop.id)]
-    count = last.beat_count if last is not None and last.run_id == lease.run_id else 0
-    return Heartbeat(
-        task_id=task.id,
-        agent_id=lease.agent,
-        run_id=lease.run_id,
-        last_heartbeat=iso(now),
-        beat_count=count + 1,
-        expires_at=iso(now + (ttl_ms or lease.ttl_ms)),
-        hop=hop.id,
-    )
+    return beat_after(records.heartbeats[place(task.id, hop.id)], lease, task.id, now, ttl_ms=ttl_ms, hop=hop.id)
 
 
 def report(records: Records, command: c.Report, now: int) -> Verdict:

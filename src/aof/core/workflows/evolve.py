@@ -177,7 +177,7 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
             if payload["counts"]:
                 changes["last_error"] = msgspec.convert(payload["error"], Failure)
             elif task.cancel is not None:
-                changes["cancel"] = _replace(task.cancel, stopped=True)
+                changes["cancel"] = _replace(task.cancel, stopped=not others)
     return changes
 
 

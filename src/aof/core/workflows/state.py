@@ -109,9 +109,15 @@ def builtins(workflow: Workflow) -> dict[str, Any]:
 
 def leases(task: Task) -> tuple[Lease, ...]:
     """Everybody's right to write to the task: its own lease, or those of its hops."""
+    return tuple(lease for _, lease in held_leases(task))
+
+
+def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
+    """The same with what the records of each run go by."""
     if task.lease is not None:
-        return (task.lease,)
-    return tuple(msgspec.convert(hop["lease"], Lease) for hop in task.workflow.get("hops", ()) if "lease" in hop)
+        return ((task.id, task.lease),)
+    hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
+    return tuple((place(task.id, hop["id"]), msgspec.convert(hop["lease"], Lease)) for hop in hops)
 
 
 def has_open_hop(task: Task) -> bool:

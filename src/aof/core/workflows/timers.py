@@ -1,27 +1,15 @@
-"""When something is due in a workflow: the end of a hop's lease, the end of its time. Must not know what follows."""
+"""When the time of a hop is over. Must not know what follows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from aof.core.runs.lease import lease_end
-from aof.core.runs.run import Heartbeat
 from aof.core.tasks.task import Task
 from aof.core.times import millis
-from aof.core.workflows.state import place, workflow_of
+from aof.core.workflows.state import workflow_of
 
 ACTIVE: Final = ("ready", "in-progress", "review")
-
-
-def ends(task: Task, heartbeat: Callable[[str], Heartbeat | None]) -> dict[str, tuple[str, int]]:
-    """When the lease of each running hop ends: its agent and the moment, by the run."""
-    running = workflow_of(task).running()
-    return {
-        hop.lease.run_id: (hop.lease.agent, lease_end(hop.lease, heartbeat(place(task.id, hop.id))))
-        for hop in running
-        if hop.lease is not None
-    }
 
 
 def deadlines(task: Task, dependencies: Iterable[Task | None] = ()) -> dict[str, int]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.errors import AofError, InvalidInput
-from aof.core.limits import ITEM, NOTES, choice, line, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import lease_end
-from aof.core.runs.retry import backoff_ms
+from aof.core.runs.reported import lacking
+from aof.core.runs.retry import backoff_ms, malformed_failure
 from aof.core.runs.run import Result
 from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import CAUSES
 from aof.core.tasks.task import Task
 from aof.core.times import iso
 from aof.core.workflows.claiming import held, hop_named
@@ -28,12 +27,7 @@ def fail(records: Records, command: c.Fail, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    problem = (
-        text("message", command.message, NOTES)
-        or line("code", command.code, ITEM, required=True)
-        or choice("cause", command.cause, CAUSES)
-    )
-    if problem:
+    if problem := malformed_failure(command):
         return problem
     walk = Walk(records, task, now)
     if command.cause == "timed_out":
@@ -67,12 +61,13 @@ def _failed(
 
 
 def expire(records: Records, command: c.Expire, now: int) -> Verdict:
-    """Recover every hop of the task whose lease has ended: by its reported result, else by trying it again."""
+    """Recover the hops whose lease has ended, or that of one run: by its reported result, else by trying it again."""
     task = records.task(command.task_id)
     walk = Walk(records, task, now)
     if task.cancel is not None:
         return _settled(walk)
-    late = [hop for hop in walk.workflow.running() if _over(records, task, hop, now)]
+    running = (hop for hop in walk.workflow.running() if command.run in (None, hop.run_id))
+    late = [hop for hop in running if _over(records, task, hop, now)]
     for hop in late:
         result = records.results[place(task.id, hop.id)]
         if isinstance(result, AofError):
@@ -90,6 +85,7 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
 
 def _reported(walk: Walk, hop: HopState, result: Result) -> None:
     agent = str(hop.agent)
+    walk.drafts += lacking(walk.records, walk.task, result)
     walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
     follow(walk, hop.id, result.outcome, tuple(result.blockers or ()), result.notes)
 
@@ -135,7 +131,7 @@ def _settled(walk: Walk) -> Verdict:
 
 
 def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
-    """End a hop whose time is over: it goes to whom it escalates to, once, and is given up after that."""
+    """End a hop whose time is over: by what its run has reported, else it is escalated, once, and then given up."""
     task = records.task(command.task_id)
     workflow = workflow_of(task)
     hop = hop_named(task, workflow, command.hop)
@@ -145,6 +141,12 @@ def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
     if hop.id not in due(task, now, blockers):
         return Decision()
     walk = Walk(records, task, now)
+    result = records.results.get(place(task.id, hop.id)) if hop.lease is not None else None
+    if isinstance(result, AofError):
+        return result
+    if result is not None and result.run_id == hop.run_id:
+        _reported(walk, hop, result)
+        return walk.finish("hop_timeout", agent=hop.agent)
     rule = workflow.template.by_id[hop.id]
     run, why = hop.run_id, f"not done within {rule.timeout}"
     walk.add("task.timed_out", hop.id, run, limit=f"hop {hop.id}: {rule.timeout}")

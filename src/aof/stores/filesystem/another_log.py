@@ -9,8 +9,8 @@ import os
 from typing import TYPE_CHECKING
 
 from aof.core.errors import LogDamaged
-from aof.stores.filesystem.locks import STRIPES
 from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED
+from aof.stores.filesystem.stripes import EVERY_STRIPE
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.disk import Disk
@@ -34,7 +34,7 @@ def prepare(root: str, disk: Disk) -> None:
 
 def start_over(store: FilesystemStore) -> None:
     """The log is another one than before: heads and index follow it, unless the files know more than it does."""
-    held = store.locks.acquire_all((f"stripe-{number:02d}", True) for number in range(STRIPES))
+    held = store.locks.acquire_all(EVERY_STRIPE)
     try:
         store.log.refresh(sound=True)
         newest = store.recovery.highest_rev()
@@ -44,8 +44,6 @@ def start_over(store: FilesystemStore) -> None:
                 "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
                 seq=newest,
             )
-        store.begin_anew()
-        for lock in held:
-            store.intents.clear(lock)
+        store.begin_anew(held)
     finally:
         store.locks.release(held)

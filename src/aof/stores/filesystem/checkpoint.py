@@ -37,16 +37,15 @@ def boot_id() -> str:
 def load(paths: Paths) -> Checkpoint | None:
     """None where there is none, or none that makes sense."""
     data = read(paths.checkpoint)
-    match (data or b"").decode("ascii", "replace").split():
-        case [boot, day, offset, seq, digest] if offset.isdigit() and seq.isdigit():
-            return Checkpoint(boot, Position("" if day == "-" else day, int(offset), int(seq), digest))
-    return None
+    boot, *words = (data or b"-").decode("ascii", "replace").split() or [""]
+    position = Position.parse(words)
+    return Checkpoint(boot, position) if position is not None else None
 
 
 def save(paths: Paths, disk: Disk, boot: str, position: Position) -> None:
     """Make everything durable, then say so."""
     disk.sync_all(paths.root)
-    text = f"{boot} {position.day or '-'} {position.offset} {position.seq} {position.digest}\n"
+    text = f"{boot} {position.text()}\n"
     temporary = f"{paths.temporary}/checkpoint"
     disk.write_durable(temporary, text.encode())
     disk.rename(temporary, paths.checkpoint)

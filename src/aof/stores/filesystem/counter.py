@@ -19,7 +19,7 @@ from aof.stores.filesystem.reader import Reader
 
 LOCK = "counter"
 _BYTES = 96
-_MOST_AT_ONCE = 16
+_MOST_AT_ONCE = 4  # a gap that a person sees, when another process goes on behind them
 LARGEST = 100_000_000  # a person may name a file as they like; the numbers after it must still be IDs
 
 
@@ -47,6 +47,15 @@ class Counter:
                 self._take_more(today)
             number, self._ours = self._ours[0], self._ours[1:]
             return task_id(self._day, number)
+
+    def put_back(self, unused: str) -> None:
+        """Hand out an ID once more that nothing was made under, if it is the last one that was handed out."""
+        if self._pid != os.getpid():
+            return
+        with self._turn:
+            last = self._ours.start - 1
+            if unused == task_id(self._day, last):
+                self._ours = range(last, self._ours.stop)
 
     def _take_more(self, today: str) -> None:
         held = self._locks.take(LOCK)

@@ -29,6 +29,7 @@ else:  # who asks for rows needs no records
     ports = Lazily("aof.ports.store")
 
 _NAMES = f"SELECT {rows.name()} FROM tasks WHERE {{}} ORDER BY {rows.number()}"
+_HELD = f"SELECT {rows.name()}, hops FROM tasks WHERE {{}} ORDER BY {rows.number()}"
 
 
 class Index:
@@ -97,9 +98,11 @@ class Index:
         return self._names(f"resource = ? AND {queries.RUNNING}", resource)
 
     def held_by(self, agent: str) -> tuple[str, ...]:
-        """The running tasks that the agent holds."""
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
         own = f"whose = ?1 AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL"
-        return self._names(f"({own}) OR (hops IS NOT NULL AND instr(hops, char(10) || ?1 || char(10)) > 0)", agent)
+        among = "hops IS NOT NULL AND instr(hops, char(10) || ?1 || char(10)) > 0"
+        found = self._rows(_HELD.format(f"({own}) OR ({among})"), agent)
+        return tuple(name for name, hops in found for _ in range(hops.split(rows.BETWEEN).count(agent) if hops else 1))
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""

@@ -89,10 +89,10 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
         changes.write()
         _remember(store, database, here)
     for event in written.values():
-        _follow(store, event)
+        _follow(store, event, here)
 
 
-def _follow(store: FilesystemStore, event: Event) -> None:
+def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:
     """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
     if not is_task_id(event.task_id):
         return
@@ -105,12 +105,15 @@ def _follow(store: FilesystemStore, event: Event) -> None:
         return  # somebody is writing it
     try:
         head = store.heads.get(event.task_id)
-        if (head is None or head.rev < event.seq) and not store.intents.left(held):
+        if (head is None or head.rev < event.seq) and store.stripes.of_this_log(held) and not store.intents.left(held):
             with suppress(OSError):
                 data = read(f"{store.paths.root}/{path}")
                 if data is not None and digest(data) == mark:
                     folder = "archive" if path.startswith("archive/") else path.split("/")[1]
                     store.heads.put(event.task_id, event.seq, folder, mark)
+                    last = store.intents.last(held)
+                    if last is None or last.seq < behind.seq:
+                        store.intents.clear(held, behind)
     finally:
         store.locks.release((held,))
 

@@ -1,6 +1,8 @@
-"""What is being written, noted in the lock file of each stripe while it is being written.
+"""What is being written, noted in the lock file of each stripe while it is being written, and after which event.
 
-The next holder of a stripe sees at once whether a dead writer left something to redo, and where in the log to look.
+The next holder of a stripe sees at once whether a dead writer left something to redo. It also sees where the log stood
+when the stripe was last written: if the log has no such event, it is another log, and the heads of this stripe are of
+the one before. Must not know the log.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from collections.abc import Iterable
 from aof.core.ids import is_task_id
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.locks import Held
+from aof.stores.filesystem.reader import Position
 
+STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
 _IDLE = b"idle\n"
 
 
@@ -23,16 +27,23 @@ class Intents:
 
     def left(self, held: Held) -> tuple[str, ...]:
         """The tasks that a dead writer was about to write; empty in all but the rarest cases."""
-        note = os.pread(held.fd, 65_536, 0)
+        note = os.pread(held.fd, 65_536, STATE_AT)
         if not note or note.startswith(_IDLE):
             return ()
         words = note.split(b"\n", 1)[0].decode("ascii", "replace").split()
         return tuple(word for word in words[1:] if is_task_id(word))
 
+    def last(self, held: Held) -> Position | None:
+        """Where the log stood after the last write under this stripe; None where nobody has said."""
+        return Position.parse(os.pread(held.fd, STATE_AT, 0).decode("ascii", "replace").split())
+
     def note(self, held: Held, task_ids: Iterable[str]) -> None:
         """Say what is about to be written."""
-        self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), 0)
+        self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
 
-    def clear(self, held: Held) -> None:
-        """Say that everything is written."""
-        self._disk.overwrite(held.fd, _IDLE, 0)
+    def clear(self, held: Held, behind: Position | None = None) -> None:
+        """Say that everything is written, up to a position in the log; without one, that nothing was."""
+        if behind is None:
+            self._disk.overwrite(held.fd, _IDLE, STATE_AT)
+        else:
+            self._disk.overwrite(held.fd, behind.text().ljust(STATE_AT).encode("ascii") + _IDLE, 0)

@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from aof.core.errors import CommitUnknown, LockTimeout, LogPoisoned
+from aof.core.errors import CommitUnknown, LockTimeout
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
-from aof.stores.filesystem.log_state import State
+from aof.stores.filesystem.log_state import State, poisoned
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import log_days
+from aof.stores.filesystem.reader import Position, log_days
 from aof.stores.filesystem.replaced import LogReplaced
 
 LOCK = "log"
@@ -37,24 +37,14 @@ class Log:
         self._file = LogFile(paths, disk)
 
     @property
-    def day(self) -> str:
-        """The day of the current file, as of the last look."""
-        return self._file.day
-
-    @property
-    def end(self) -> int:
-        """Where in that file the last whole commit ends."""
-        return self._file.end
+    def position(self) -> Position:
+        """Behind the last whole commit, as of the last look."""
+        return Position(self._file.day, self._file.end, self._file.seq, self._file.digest)
 
     @property
     def seq(self) -> int:
         """The number of the last event."""
         return self._file.seq
-
-    @property
-    def digest(self) -> str:
-        """The hash of the last event."""
-        return self._file.digest
 
     @property
     def replaced(self) -> bool:
@@ -65,8 +55,8 @@ class Log:
     def replaced(self, found: bool) -> None:
         self._file.replaced = found
 
-    def append(self, today: str, build: Builder) -> None:
-        """Append one commit and make it durable.
+    def append(self, today: str, build: Builder) -> Position:
+        """Append one commit and make it durable; tells the position behind it.
 
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         """
@@ -79,9 +69,11 @@ class Log:
             file.write(*build(max(file.seq, state.floor), file.digest))
             fd = file.fd
             mark = self._flushing.written = Mark(file.opening, file.end)
+            behind = self.position
         finally:
             self._locks.release((held,))
         self.flush(fd, mark)
+        return behind
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
         """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
@@ -149,7 +141,7 @@ class Log:
     def refuse_poisoned(self) -> None:
         """For who is about to answer from events that nobody has answered from before; raises LogPoisoned."""
         if self.is_poisoned():
-            raise _poisoned()
+            raise poisoned()
 
     def close(self) -> None:
         """Close the open files."""
@@ -168,7 +160,7 @@ class Log:
         if self._flushing.failed and not self._flushing.noted:
             self._note_failure(held, state)
         if state.poisoned:
-            raise _poisoned()
+            raise poisoned()
         self._flushing.failed = False  # somebody has healed the log since
         return state
 
@@ -205,14 +197,7 @@ class Log:
                 self._flushing.now(self._file.fd)
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
                 self._note_failure(held, state)
-                raise _poisoned() from error
+                raise poisoned() from error
         self._file.begin(today)
         state.day = today
         self._put(held, state)
-
-
-def _poisoned() -> LogPoisoned:
-    return LogPoisoned(
-        "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
-        "run 'aof doctor --fix'",
-    )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from aof.core.errors import LogPoisoned
+
 _BYTES = 64
 
 
@@ -33,3 +35,11 @@ class State:
         """One padded line."""
         flag = "poisoned" if self.poisoned else "sound"
         return f"{flag} {self.day or '-'} {self.floor}".ljust(_BYTES - 1).encode() + b"\n"
+
+
+def poisoned() -> LogPoisoned:
+    """What everybody is told until somebody has verified the log."""
+    return LogPoisoned(
+        "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
+        "run 'aof doctor --fix'",
+    )

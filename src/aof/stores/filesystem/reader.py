@@ -40,6 +40,18 @@ class Position:
         self.seq = seq
         self.digest = digest
 
+    def text(self) -> str:
+        """One line, without its end."""
+        return f"{self.day or '-'} {self.offset} {self.seq} {self.digest}"
+
+    @staticmethod
+    def parse(words: list[str]) -> Position | None:
+        """What `text` has written, split into words; None where it makes no sense."""
+        match words:
+            case [day, offset, seq, digest] if offset.isdigit() and seq.isdigit():
+                return Position("" if day == "-" else day, int(offset), int(seq), digest)
+        return None
+
 
 class Reader:
     """A view of the log's files."""

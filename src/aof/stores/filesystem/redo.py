@@ -77,7 +77,10 @@ class Redo:
         current = self._files.run_document(f"{folder}/run.json", Run)
         kept = os.listdir(f"{folder}/attempts") if os.path.isdir(f"{folder}/attempts") else ()
         more = current is not None and (current.attempt > last or not runs)
-        return more or not {str(run.attempt) for run in runs[:-1]}.issuperset(kept)
+        ended = {str(run.attempt) for run in runs[:-1]}
+        own = {str(runs[-1].attempt)} if runs else set()  # what a worker prints lies there while its run goes on
+        moved = any(os.path.lexists(f"{folder}/attempts/{name}/run.json") for name in own)
+        return more or moved or not (ended | own).issuperset(kept)
 
     def unknown_handoffs(self, last: int) -> None:
         """Put records aside that the log may know nothing of; its own versions are redone."""

@@ -5,12 +5,15 @@ Must not know which tasks are asked for, nor how the index's tables are laid out
 
 from __future__ import annotations
 
+_AT_HOPS = """SELECT json_extract(value, '$.lease.agent') FROM json_each(record, '$.workflow.hops')
+               WHERE json_type(value, '$.lease') IS NOT NULL LIMIT 1"""
 _FIELDS = (
     "json_extract(record, '$.id')",
     "json_extract(record, '$.title')",
     "json_extract(record, '$.status')",
     "json_extract(record, '$.priority')",
-    "coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent'))",
+    f"""CASE WHEN json_type(record, '$.workflow.template') IS NOT NULL THEN ({_AT_HOPS})
+        ELSE coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent')) END""",
     "json_extract(record, '$.blocked.reason')",
     "coalesce(json_extract(record, '$.archived'), 0)",
 )

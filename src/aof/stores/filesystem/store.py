@@ -17,11 +17,12 @@ from aof.ports.lists import Query, Row, Rows
 from aof.stores.filesystem import checkpoint
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.locks import STRIPES, Held, stripe
+from aof.stores.filesystem.locks import Held
 from aof.stores.filesystem.looking import digest, read, read_seen, seen
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.paths import DIRECTORIES, Paths, folder_of
 from aof.stores.filesystem.reader import Position
+from aof.stores.filesystem.stripes import EVERY_STRIPE, Stripes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Active, Checkup, Page, Scope
-    from aof.stores.filesystem import another_log, foreign, markdown, upkeep
+    from aof.stores.filesystem import another_log, foreign, markdown, upkeep, waiting
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handoffs
@@ -52,10 +53,9 @@ else:  # lists and counts need none of these
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
     upkeep = Lazily("aof.stores.filesystem.upkeep")
+    waiting = Lazily("aof.stores.filesystem.waiting")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
-_EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES))
 
 
 class FilesystemStore(Parts):
@@ -83,6 +83,7 @@ class FilesystemStore(Parts):
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
             raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
         self._checkpointed = 0
+        self.stripes = Stripes(self)
         self._index: Index | None = None
         self.damage: LogDamaged | None = None
         try:
@@ -158,51 +159,45 @@ class FilesystemStore(Parts):
                 )
             self._checkpointed = known.position.seq
             return
-        held = self.locks.acquire_all((("recovery", True), *_EVERY_STRIPE))
+        held = self.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
         try:
             known = checkpoint.load(self.paths)
             if known is None:
                 self.recovery.new_here()
             elif known.boot != self._boot:
                 self.recovery.after_power_cut(known.position)
-            for lock in held[1:]:
-                self.intents.clear(lock)
-            self._save_checkpoint()
+            self._settle(held[1:])
         finally:
             self.locks.release(held)
 
-    def begin_anew(self) -> None:
+    def begin_anew(self, held: list[Held]) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
         self.recovery.new_here()
-        self._save_checkpoint()
+        self._settle(held)
         self.damage, self.log.replaced = None, False
+
+    def _settle(self, held: list[Held]) -> None:
+        """Every stripe is held, and what it notes is done: the heads follow from the log up to its end."""
+        self.log.refresh(sound=True)
+        for lock in held:
+            self.intents.clear(lock, self.log.position)
+        self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
         self.log.refresh(sound=True)
-        position = Position(self.log.day, self.log.end, self.log.seq, self.log.digest)
+        position = self.log.position
         checkpoint.save(self.paths, self.disk, self._boot, position)
         self._checkpointed = position.seq
 
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
         with clearly("sync the data directory"):
-            held = self.lock_everything()
+            held = self.stripes.take_all()
             try:
                 self._save_checkpoint()
             finally:
                 self.locks.release(held)
-
-    def lock_everything(self) -> list[Held]:
-        """Every stripe, after redoing what dead writers left."""
-        held = self.locks.acquire_all(_EVERY_STRIPE)
-        try:
-            for lock in held:
-                self._finish(lock)
-        except BaseException:
-            self.locks.release(held)
-            raise
-        return held
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
@@ -213,47 +208,6 @@ class FilesystemStore(Parts):
             self._checkpointed = self._log.seq
             self.checkpoint()
         return units.FilesystemUnit(self, scope)
-
-    def lock(self, scope: Scope) -> list[Held]:
-        """Take the locks of a scope; nobody begins work on what a dead writer left half done."""
-        wanted = dict.fromkeys(scope.names, True)
-        for task_id in scope.read:
-            wanted[stripe(task_id)] = False
-        for task_id in scope.write:
-            wanted[stripe(task_id)] = True
-        while True:
-            held = self.locks.acquire_all(wanted.items())
-            try:
-                shared = [lock.name for lock in held if not self._settled(lock)]
-            except BaseException:
-                self.locks.release(held)
-                raise
-            if not shared:
-                return held
-            self.locks.release(held)
-            for name in shared:
-                lock = self.locks.take(name)
-                try:
-                    self._finish(lock)
-                finally:
-                    self.locks.release((lock,))
-
-    def _settled(self, lock: Held) -> bool:
-        """False when something is left to redo and this lock is too weak for it."""
-        if not lock.name.startswith("stripe-") or not self.intents.left(lock):
-            return True
-        if not lock.exclusive:
-            return False
-        self._finish(lock)
-        return True
-
-    def _finish(self, lock: Held) -> None:
-        """Redo what a dead writer left under this stripe."""
-        left = self.intents.left(lock)
-        if left:
-            self.log.refresh(sound=True)  # files only ever follow from what is durable
-            self.recovery.redo_tasks(left)
-            self.intents.clear(lock)
 
     def load(self, task_id: str, *, writable: bool) -> Loaded:
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
@@ -279,7 +233,6 @@ class FilesystemStore(Parts):
         if found.intact:
             assert task is not None
             folder = folder_of(task)
-            self.heads.put(task_id, task.rev, folder, next(iter(found.folded.last_files.values())))
             return units.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
         if found.problem is not None:
             return units.Loaded(found.folded.task, None, None, found)
@@ -327,6 +280,10 @@ class FilesystemStore(Parts):
         """A task ID that nobody else will get."""
         with clearly("reserve an ID"):
             return self.counter.next(times.day(now))
+
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again; too late is fine."""
+        self.counter.put_back(unused)
 
     def find(self, query: Query) -> Page:
         """Answer from the index."""
@@ -454,33 +411,21 @@ class FilesystemStore(Parts):
     def head(self) -> int:
         """The number of the last event."""
         with clearly("read the log"):
-            self.log.refresh()
+            self.log.refresh(sound=True)
             self.log.flush()
             return self.log.seq
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
-        """Durable events in order."""
+        """Durable events in order; in a log whose last flush has failed nobody can tell which ones are."""
+        self.log.refuse_poisoned()
         if task_id is None:
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
 
     def wait(self, after: int, timeout: float) -> bool:
-        """Look at the size of one file, less and less often, until it grows."""
-        deadline = self._clock.monotonic() + timeout
-        pause = _SHORTEST_WAIT
-        known = None
-        while True:
-            end = self.reader.end()
-            if end != known:
-                known = end
-                if self.reader.newest() > after:
-                    return True
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                return False
-            self._clock.sleep(min(pause, left))
-            pause = min(pause * 2, _LONGEST_WAIT)
+        """Sleep until an event comes."""
+        return waiting.wait(self.reader, self._clock, after, timeout)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -19,7 +19,7 @@ _MARK = "events"
 
 def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
     """Write everything into a compressed tar file, as of one moment; tells how many files went in."""
-    held = store.lock_everything()
+    held = store.stripes.take_all()
     count = 0
     temporary = f"{target}.part"
 
@@ -35,6 +35,7 @@ def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
         return entry
 
     try:
+        store.log.refuse_poisoned()
         with tarfile.open(temporary, "w:gz", compresslevel=6) as archive:
             archive.add(store.paths.root, arcname=".aof", filter=wanted)
         os.replace(temporary, target)

@@ -29,6 +29,7 @@ from aof.stores.filesystem.files import document
 from aof.stores.filesystem.locks import Held, stripe
 from aof.stores.filesystem.looking import Seen, digest, seen
 from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.replaced import LogReplaced
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class FilesystemUnit:
 
     def __enter__(self) -> Self:
         try:
-            self._held = self._store.lock(self._scope)
+            self._held = self._store.stripes.take(self._scope)
         except OSError as error:
             raise failed(error, "lock the tasks") from error
         return self
@@ -223,7 +224,7 @@ class FilesystemUnit:
         stripes = self._stripes(changes)
         self._note(stripes)
         try:
-            sealed = self._append(events, changes, day(now))
+            sealed, behind = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
         except LogReplaced:
@@ -236,7 +237,7 @@ class FilesystemUnit:
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
-            self._clear(stripes)
+            self._clear(stripes, behind)
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
@@ -282,7 +283,9 @@ class FilesystemUnit:
             documents["run_result.json"] = document(change.result)
         change.documents = documents if change.hops is None else documents | hop_runs.documents(change.hops)
 
-    def _append(self, events: list[Event], changes: dict[str, _Change], today: str) -> tuple[Event, ...]:
+    def _append(
+        self, events: list[Event], changes: dict[str, _Change], today: str
+    ) -> tuple[tuple[Event, ...], Position]:
         sealed: list[Event] = []
 
         def build(last: int, previous: str) -> tuple[bytes, int, str]:
@@ -304,8 +307,8 @@ class FilesystemUnit:
                 sealed.append(final)
             return b"".join(lines), last, previous
 
-        self._store.log.append(today, build)
-        return tuple(sealed)
+        behind = self._store.log.append(today, build)
+        return tuple(sealed), behind
 
     def _finish(self, change: _Change, seq: int) -> dict[str, str]:
         """Under the log's lock the number is known: fill it in, and tell what the files will be."""
@@ -335,10 +338,10 @@ class FilesystemUnit:
             if held.name in stripes:
                 self._store.intents.note(held, stripes[held.name])
 
-    def _clear(self, stripes: dict[str, list[str]]) -> None:
+    def _clear(self, stripes: dict[str, list[str]], behind: Position | None = None) -> None:
         for held in self._held:
             if held.name in stripes:
-                self._store.intents.clear(held)
+                self._store.intents.clear(held, behind)
 
     def _write(self, task_id: str, change: _Change) -> None:
         store, files = self._store, self._store.files

@@ -35,8 +35,7 @@ def announced(store: FilesystemStore, task_ids: list[str]) -> Iterator[str]:
         for start in range(0, len(task_ids), _AT_ONCE):
             some = task_ids[start : start + _AT_ONCE]
             store.log.refresh()
-            log = store.log
-            store.histories.announce(some, Position(log.day, log.end, log.seq, log.digest))
+            store.histories.announce(some, store.log.position)
             yield from some
     finally:
         store.histories.announce((), Position())

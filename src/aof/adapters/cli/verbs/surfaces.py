@@ -24,12 +24,13 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     dry, remove = values.get("dry_run", False), values.get("remove", False)
     where = context.options.get("data_dir")
-    if dry or remove:
-        root, fresh = context.bootstrap("plan_data_dir")(where)
-    else:
-        root, fresh = context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+    root, fresh = context.bootstrap("plan_data_dir")(where)
     agents = tuple(values["agents"]) if "agents" in values else None
-    changes: list[Change] = context.bootstrap("surfaces")().wire_agents(
+    surfaces = context.bootstrap("surfaces")()
+    if not dry and not remove:
+        surfaces.wire_agents(root, agents, dry_run=True)  # whoever mistypes an agent gets no data directory either
+        context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+    changes: list[Change] = surfaces.wire_agents(
         root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
     made = fresh and not dry and not remove
@@ -77,9 +78,12 @@ def prime(context: Context, values: dict[str, Any]) -> Answer:
 def token(context: Context, values: dict[str, Any]) -> Answer:
     """`aof token create`, `list` and `revoke`."""
     serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
-    action, token_id = values["action"], values.get("token_id")
+    action, which = values["action"], values.get("which")
     if action == "create":
-        made = serving.create_token(data_dir, values.get("holder") or context.options.get("actor"), values.get("role"))
+        holder = values.get("holder") or which
+        if which not in (None, holder):
+            raise UsageError(f"the token is for '{which}' or for '{holder}'", f"for example: aof token create {which}")
+        made = serving.create_token(data_dir, holder or context.options.get("actor"), values.get("role"))
         return Answer(made, lambda screen: screen.line(f"{made.token}\nThis is shown once. It lets {made.actor} call."))
     if action == "list":
         known = serving.list_tokens(data_dir)
@@ -89,7 +93,7 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
 
         return Answer({"tokens": known}, text)
-    if action == "revoke" and token_id:
-        serving.revoke_token(data_dir, token_id)
-        return Answer({"id": token_id, "revoked": True}, lambda screen: screen.line(f"{token_id} is no longer valid"))
+    if action == "revoke" and which:
+        serving.revoke_token(data_dir, which)
+        return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
     raise UsageError("'aof token' knows create, list and revoke ID", "for example: aof token create --for ada")

@@ -123,7 +123,7 @@ def _counter(case: Case) -> Iterator[Finding]:
 
 def sweep(store: FilesystemStore) -> None:
     """Remove temporary files that dead writers left; they harm nobody."""
-    held = store.lock_everything()
+    held = store.stripes.take_all()
     try:
         held += store.locks.acquire_all([(cache.LOCK, True)])
         for entry in os.scandir(store.paths.temporary):

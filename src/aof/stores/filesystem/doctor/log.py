@@ -100,17 +100,28 @@ def _put_back(case: Case, now: int) -> None:
     """Every file that knows more than the log becomes an event. Can be done again wherever it stops."""
     store = case.store
     store.log.restate(floor=store.recovery.highest_rev())
+    _trust(store)
     for task_id, folders in case.scan.places.items():
         one = case.folded.get(task_id)
         known = one.task.rev if one is not None and one.task is not None else 0
         if any((version := version_of(store, task_id, folder)) and version.rev > known for folder in folders):
             restore(store, task_id, now)
-    held = store.lock_everything()
+    held = store.stripes.take_all()
     try:
         known_now = frozenset(store.reader.ids())
         for task_id in [task_id for task_id in store.heads.ids() if task_id not in known_now]:
             store.heads.forget(task_id)
-        store.begin_anew()
+        store.begin_anew(held)
+    finally:
+        store.locks.release(held)
+
+
+def _trust(store: FilesystemStore) -> None:
+    """From here on the log counts as it is, whatever was written under the stripes before."""
+    held = store.stripes.take_all()
+    try:
+        for lock in held:
+            store.intents.clear(lock, store.log.position)
     finally:
         store.locks.release(held)
 

@@ -1,0 +1,214 @@
+"""A data directory that this process may only read: every answer comes from the log, which needs no lock to be read.
+
+The log's files only grow, and an incomplete end counts as not yet written, so a reader is never in anybody's way. What
+writers keep beside the log (heads, index, notes in locks) could not be trusted without their locks, and is left alone.
+Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from aof.core.errors import NoDataDirectory, ReadOnly, UnreadableTask
+from aof.core.events import Draft, Event, is_remark
+from aof.core.handoffs.handoff import Handoff
+from aof.core.runs.run import Heartbeat, Run
+from aof.core.tasks.commands import TakeIn
+from aof.core.tasks.task import Task
+from aof.ports.clock import Clock
+from aof.ports.lists import Query, Row, Rows
+from aof.ports.store import Active, Checkup, Page, Scope
+from aof.stores.filesystem import markdown
+from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.failures import clearly
+from aof.stores.filesystem.files import TaskFiles
+from aof.stores.filesystem.log_state import State, poisoned
+from aof.stores.filesystem.looking import digest, read
+from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.reader import Position, Reader
+from aof.stores.filesystem.waiting import wait
+from aof.stores.fold import Folded
+from aof.stores.memory import MemoryStore
+from aof.stores.memory_unit import Kept, MemoryUnit
+
+_NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
+
+
+class ReadOnlyUnit(MemoryUnit):
+    """What can be looked at together; nothing is locked, for what the log has told does not change any more."""
+
+    def __init__(self, kept: Kept, scope: Scope, store: ReadOnlyStore) -> None:
+        super().__init__(kept, scope)
+        self._store = store
+
+    def heartbeat(self, task_id: str) -> Heartbeat | None:
+        """The last sign of life."""
+        return self._store.heartbeats((task_id,))[task_id]
+
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002
+        """Refused."""
+        raise self._store.refusal()
+
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002
+        """Refused."""
+        raise self._store.refusal()
+
+    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002
+        """Refused."""
+        raise self._store.refusal()
+
+
+class ReadOnlyStore(MemoryStore):
+    """One data directory, as somebody sees it who may not write there. Safe for several threads."""
+
+    def __init__(self, root: str, clock: Clock, *, durable: bool = True) -> None:
+        super().__init__(clock)
+        self.paths = Paths(os.path.abspath(root))
+        if not os.path.isdir(self.paths.events):
+            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+        self._reader = Reader(self.paths, durable=durable, flush=_flush)
+        self._files = TaskFiles(self.paths, Disk())
+        self._here = Position()
+
+    def refusal(self) -> ReadOnly:
+        """What somebody is told who wants to change something."""
+        return ReadOnly(
+            f"{self.paths.root} is read-only for this user; nothing was changed",
+            "get the right to write to that folder, or work on a copy of it",
+            path=self.paths.root,
+        )
+
+    @contextmanager
+    def unit(self, scope: Scope) -> Iterator[ReadOnlyUnit]:
+        """Look at some tasks as they are now."""
+        yield ReadOnlyUnit(self._caught_up(), scope, self)
+
+    def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002
+        """Refused."""
+        raise self.refusal()
+
+    def find(self, query: Query) -> Page:
+        """Answer from what the log tells."""
+        self._caught_up()
+        return super().find(query)
+
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        page = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None, self.odd(task)) for task in page.tasks)
+        return Rows(page.by_status, tuple(shown))
+
+    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
+        """What scheduling looks at."""
+        self._caught_up()
+        return super().active(status, limit)
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        self._caught_up()
+        return super().ids(part)
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        self._caught_up()
+        return super().resources_in_use()
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life: each file is replaced whole."""
+        with clearly("read the heartbeats"):
+            return {one: self._files.read_run(one, "run_heartbeat.json", Heartbeat) for one in task_ids}
+
+    def attempts(self, task_id: str) -> tuple[Run, ...]:
+        """Every run, oldest first."""
+        self._caught_up()
+        return super().attempts(task_id)
+
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
+        self._caught_up()
+        return super().handoffs(tasks)
+
+    def odd(self, task: Task) -> str | None:
+        """Whether somebody changed the task's file, or it cannot be read."""
+        written = next(iter(self._kept.one(task.id).last_files.items()), None)
+        if written is None:
+            return None
+        try:
+            data = read(f"{self.paths.root}/{written[0]}")
+            if data is not None and digest(data) == written[1]:
+                return None
+            if data is not None:
+                markdown.parse(data)
+        except (OSError, UnreadableTask):
+            return "unknown"
+        return "stale"
+
+    def unsettled(self) -> NoReturn:
+        """Refused: whoever asks wants to take in what people did."""
+        raise self.refusal()
+
+    def nameless(self) -> NoReturn:
+        """Refused, as above."""
+        raise self.refusal()
+
+    def checkup(self) -> Checkup:
+        """Refused: to compare everything with everything else, it has to be locked."""
+        raise self.refusal()
+
+    def heal(self) -> NoReturn:
+        """Refused."""
+        raise self.refusal()
+
+    def head(self) -> int:
+        """The number of the last event."""
+        self._caught_up()
+        return self._here.seq
+
+    def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
+        """Durable events in order."""
+        self._caught_up()
+        if task_id is None:
+            yield from self._reader.events(after)
+        else:
+            yield from (event for event in self._reader.of_tasks((task_id,)) if event.seq > after)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        """Sleep until an event comes."""
+        return wait(self._reader, self._clock, after, timeout)
+
+    def _caught_up(self) -> Kept:
+        """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
+        kept = self._kept
+        with kept.lock, clearly("read the log"):
+            self._refuse_poisoned()
+            if not self._reader.holds(self._here):
+                kept.folded.clear()
+                self._here = Position()
+            for here, lines in self._reader.proven(self._here):
+                for _, event in lines:
+                    if event.task_id and not is_remark(event):
+                        kept.folded.setdefault(event.task_id, Folded()).add(event)
+                self._here = here
+        return kept
+
+    def _refuse_poisoned(self) -> None:
+        with suppress(FileNotFoundError):
+            fd = os.open(f"{self.paths.locks}/log", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                state = State.read(fd)
+            finally:
+                os.close(fd)
+            if state is not None and state.poisoned:
+                raise poisoned()
+
+
+def _flush(fd: int) -> None:
+    try:
+        os.fdatasync(fd)
+    except OSError as error:
+        if error.errno not in _NOTHING_TO_FLUSH:
+            raise

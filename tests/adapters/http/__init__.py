@@ -1,0 +1,1 @@
+"""Tests of the HTTP server's own parts; what it answers is tested in `tests/surfaces`."""

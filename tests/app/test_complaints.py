@@ -1,0 +1,82 @@
+"""What is said about a value that no operation takes: one sentence with the parameter, the value, and what fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aof.app.calling import parameters
+from aof.app.catalogue import OPERATIONS
+from aof.app.fabric import Fabric
+from aof.core.errors import InvalidInput
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+PRIORITIES = "choose one of low, normal, high, critical"
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "said"),
+    [
+        ("create", {"title": "x", "priority": "urgent"}, f"'priority' cannot be 'urgent'; {PRIORITIES}"),
+        ("create", {"title": "x", "priority": 3}, f"'priority' cannot be 3; {PRIORITIES}"),
+        ("create", {"title": 5}, "'title' must be a text, not 5"),
+        ("create", {"title": None}, "'title' must be a text, not null"),
+        ("create", {"title": "x", "tags": "abc"}, "'tags' must be a list, not 'abc'"),
+        ("create", {"title": "x", "tags": ["a", 1]}, "'tags[1]' must be a text, not 1"),
+        ("create", {"title": "x", "metadata": [1]}, "'metadata' must be an object, not a list"),
+        ("create", {"title": "x", "review": "maybe"}, "'review' must be true or false, not 'maybe'"),
+        ("create", {"title": "x", "maxAttempts": "a"}, "'maxAttempts' must be a whole number, not 'a'"),
+        ("create", {"title": "x", "maxAttempts": 1.5}, "'maxAttempts' must be a whole number, not 1.5"),
+        ("complete", {"taskId": "1", "tests": {"a": "x"}}, "a value in 'tests' must be a whole number, not a text"),
+        ("create", {}, "'title' is missing"),
+        ("create", {"title": "x", "prioritty": "low"}, "there is no parameter 'prioritty'"),
+        ("replay", {"at": -1}, "'at' must be at least 0, not -1"),
+        ("progress", {"taskId": "1", "percent": "x"}, "'percent' must be a number, not 'x'"),
+        ("claim", {"agent": "a", "ttl": "x" * 500}, f"'ttl' must be a number, not '{'x' * 60}…'"),
+        ("claim", ["a"], "the parameters must be an object, not a list"),
+    ],
+)
+def test_a_call_from_outside_is_told_what_is_wrong_in_one_sentence(operation: str, given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parameters(BY_NAME[operation], given)
+
+    assert refused.value.message == said
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "said"),
+    [
+        ("create", {"title": "x", "priority": "urgent"}, f"'priority' cannot be 'urgent'; {PRIORITIES}"),
+        ("create", {"title": 5}, "'title' must be a text, not 5"),
+        ("create", {"title": "x", "tags": "abc"}, "'tags' must be a list, not 'abc'"),
+        ("create", {"title": "x", "tags": [1]}, "'tags[0]' must be a text, not 1"),
+        ("create", {"title": "x", "metadata": [1]}, "'metadata' must be an object, not a list"),
+        ("create", {"title": "x", "max_attempts": "a"}, "'max_attempts' must be a whole number, not 'a'"),
+        ("create", {"title": "x", "max_attempts": -3}, "'max_attempts' cannot be -3; choose a number from 1 to 100"),
+        ("edit", {"task_id": "001", "priority": "urgent"}, f"'priority' cannot be 'urgent'; {PRIORITIES}"),
+        ("edit", {"task_id": "001"}, "there is nothing to change"),
+        ("list", {"status": "open"}, "'status' cannot be 'open'; choose one of backlog, ready, in-progress, review, "),
+        ("block", {"task_id": "001", "reason": "x", "kind": "no"}, "'kind' cannot be 'no'; choose one of blocked, "),
+        ("replay", {"at": "x"}, "'at' must be a whole number, not 'x'"),
+    ],
+)
+def test_who_calls_from_python_is_told_the_same(fabric: Fabric, operation: str, given: Any, said: str) -> None:
+    fabric.create("One")
+    with pytest.raises(InvalidInput) as refused:
+        getattr(fabric, operation)(**given)
+
+    assert refused.value.message.startswith(said)
+    assert refused.value.hint
+
+
+def test_the_hint_goes_on_from_what_was_said() -> None:
+    def hint(operation: str, given: Any) -> str:
+        with pytest.raises(InvalidInput) as refused:
+            parameters(BY_NAME[operation], given)
+        return refused.value.hint
+
+    assert hint("create", {"title": "x", "priority": "urgent"}) == "without 'priority' it is 'normal'"
+    assert hint("create", {"title": "x", "prioritty": "low"}) == "did you mean 'priority'?"
+    assert hint("create", {"title": "x", "zzz": "low"}).startswith("the parameters are: actor, title, ")

@@ -1,0 +1,47 @@
+"""What a test gives to a service and looks at afterwards: tasks, events, output, processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aof.adapters.runners.processes import of_run
+from aof.bootstrap import open_fabric
+from aof.core.events import Event
+from aof.core.tasks.task import Task
+from tests.support.service import Up
+
+
+def create(root: Path, agent: str, **given: Any) -> str:
+    """A task for an agent."""
+    with open_fabric(root, actor="pm") as fabric:
+        return fabric.create(given.pop("title", f"Work for {agent}"), agent=agent, **given).task_id
+
+
+def task(root: Path, task_id: str) -> Task:
+    """A task as it is now."""
+    with open_fabric(root, actor="pm") as fabric:
+        return fabric.get(task_id)
+
+
+def events(root: Path, kind: str, task_id: str | None = None) -> list[Event]:
+    """What the log has of a kind."""
+    with open_fabric(root, actor="pm") as fabric:
+        return [event for event in fabric.events(task_id=task_id) if event.type == kind]
+
+
+def output(root: Path, task_id: str, attempt: int = 1, name: str = "output.log") -> str:
+    """What a worker printed."""
+    return (root / "runs" / task_id / "attempts" / str(attempt) / name).read_text()
+
+
+def once(root: Path) -> list[dict[str, Any]]:
+    """Serve until nothing is left to do; what was said."""
+    with Up(root, "--once") as up:
+        assert up.finish() == 0
+        return up.lines
+
+
+def processes(root: Path, run_id: str) -> list[int]:
+    """The processes that carry the run in their environment."""
+    return sorted(of_run(str(root), run_id))
