@@ -323,6 +323,15 @@ def test_a_wrong_format_and_following_are_refused_with_the_right_call(aof: Aof) 
     assert aof("log", "--format", "native").data["events"] == []
 
 
+def test_the_last_so_many_events_can_be_asked_for(room: Room, fabric: Fabric) -> None:
+    room.task()
+    every = fabric.portable_log()["events"]
+    assert fabric.portable_log(limit=2)["events"] == every[-2:]
+    assert fabric.portable_log(limit=0)["events"] == []
+    assert fabric.portable_log(after=every[0]["sequence"])["events"] == every[1:]
+    room.refused("invalid", fabric.portable_log, limit=-1)
+
+
 def test_only_known_names_are_used(room: Room, tape: Tape, fabric: Fabric) -> None:
     one, two = room.task(), room.task("done")
     fabric.link(one, "source_task", two)

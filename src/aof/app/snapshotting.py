@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from aof.core.errors import InvalidInput
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
@@ -54,6 +55,8 @@ class Snapshots:
         from aof.app.portable.log import lines
         from aof.uncollected import uncollected
 
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
         wanted = self.get(task_id).id if task_id is not None else None
         with uncollected():
             found = [
