@@ -43,16 +43,7 @@ def _native_log(context: Context, values: dict[str, Any]) -> Answer:
         events = events[len(events) - limit :] if limit else []
     now = fabric.now()
     if values.get("follow"):
-        wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
-        last = after
-        for event in events:
-            last = event.seq
-            context.deliver_line(event, partial(event_line, event=event, now=now))
-        _end_on_interrupt()
-        for event in fabric.follow(after=last, timeout=float("inf")):
-            fits = kind is None or event.type in (kind, f"task.{kind}")
-            if fits and (wanted is None or event.task_id == wanted):
-                context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+        _follow(context, values, events)
 
     def text(screen: Screen) -> None:
         for event in events:
@@ -61,6 +52,21 @@ def _native_log(context: Context, values: dict[str, Any]) -> Answer:
             screen.line("no event matches" if after or kind is not None else "nothing has happened yet")
 
     return Answer({"events": events}, text)
+
+
+def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> None:
+    """Print what there is, and then what comes, until somebody interrupts."""
+    fabric, kind, last = context.fabric, values.get("type"), values.get("after", 0)
+    wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
+    now = fabric.now()
+    for event in events:
+        last = event.seq
+        context.deliver_line(event, partial(event_line, event=event, now=now))
+    _end_on_interrupt()
+    for event in fabric.follow(after=last, timeout=float("inf")):
+        fits = kind is None or event.type in (kind, f"task.{kind}")
+        if fits and (wanted is None or event.task_id == wanted):
+            context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
 
 
 def _end_on_interrupt() -> None:
