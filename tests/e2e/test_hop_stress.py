@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from aof.core.events import Event
 from aof.core.workflows.state import ENDED, workflow_of
 from tests.support.service import SETTINGS, Up, directory, having, workflow
 
-FLOW = {
+FLOW: dict[str, Any] = {
     "name": "flow",
     "hops": [
         {"id": "build", "role": "developer"},
@@ -24,7 +25,7 @@ FLOW = {
         {"id": "ship", "role": "releaser", "dependsOn": ["test", "audit"], "canReject": True},
     ],
 }
-BEFORE = {str(hop["id"]): set(hop.get("dependsOn", ())) for hop in FLOW["hops"]}  # type: ignore[union-attr, attr-defined]
+BEFORE = {str(hop["id"]): set(hop.get("dependsOn", ())) for hop in FLOW["hops"]}
 # Killed in three places: at once, in the middle, and after the report.
 WORDS = ("maybe=4", "update=on", "maybe=4", "report=done", "maybe=3")
 JUDGES = ("maybe=4", "either=30|report=needs_review,once more|report=done", "maybe=3")
@@ -48,7 +49,7 @@ def stress(folder: Path, tasks: int, kills: int) -> Counter[str]:
                 up.end(signal.SIGKILL)
         with Up(root, "--once") as up:
             assert up.process.wait(900) == 0
-        found = Counter(fabric.get(task_id).status for task_id in ids)
+        found: Counter[str] = Counter(fabric.get(task_id).status for task_id in ids)
         check_histories(fabric)
         for task_id in ids:
             flow = workflow_of(fabric.get(task_id))
