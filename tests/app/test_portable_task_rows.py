@@ -10,10 +10,10 @@ from aof.app.fabric import Fabric
 from aof.core.org.chart import Agent, OrgChart, Runner, Team
 from aof.core.policy import Policy
 from aof.stores.memory_org import FixedChart
-from aof.testing import FakeClock
+from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES, Aof, Room
 from tests.support.portable import STATUSES as NORMALIZED
-from tests.support.portable import Camera
+from tests.support.portable import Camera, valid
 from tests.support.requirements import requirement
 
 CHART = OrgChart(
@@ -25,6 +25,11 @@ CHART = OrgChart(
     ),
     teams=(Team(id="eng", lead="lea"),),
 )
+
+PARALLEL = {
+    "name": "parallel",
+    "hops": [{"id": "build", "role": "developer"}, {"id": "test", "role": "tester"}],
+}
 
 
 @pytest.fixture
@@ -250,6 +255,28 @@ def test_the_current_run_is_the_one_that_holds_the_lease(
             assert camera.task(task_id)["currentRunId"] == "not_applicable"
             clock.sleep(61)
     assert len(set(runs)) == 3
+
+
+@requirement("task.record.current-run")
+def test_in_a_workflow_the_current_run_is_that_of_the_hop_taken_last() -> None:
+    clock = FakeClock()
+    fabric = memory_fabric(clock=clock, workflows=[PARALLEL])
+    task_id = fabric.create("Gated", workflow="parallel").task_id
+
+    def task() -> dict[str, Any]:
+        return dict(valid(fabric.snapshot())["tasks"][0])
+
+    first = fabric.claim(task_id, agent="ada", hop="build", ttl=60)
+    second = fabric.claim(task_id, agent="bob", hop="test", ttl=600)
+    hops = {hop["id"]: hop["lease"]["runId"] for hop in fabric.get(task_id).workflow["hops"]}
+    assert hops == {"build": first.run_id, "test": second.run_id}
+    assert task()["currentRunId"] == second.run_id
+    fabric.heartbeat(task_id, run=second.run_id, ttl=600)
+    clock.sleep(61)
+    assert [one["status"] for one in task()["attempts"]] == ["unavailable", "running"], "each by its own lease"
+    fabric.complete(task_id, run=second.run_id, outcome="complete")
+    assert [(one["hop"], one["status"]) for one in task()["attempts"]][1] == ("test", "completed")
+    assert task()["currentRunId"] == first.run_id
 
 
 @requirement("task.record.error-and-reason")

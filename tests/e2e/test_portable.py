@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+from aof.app.portable.log import NAMES
 from aof.bootstrap import init_data_dir, open_fabric
 from aof.core.errors import PayloadTooLarge
 from tests.support.messages import request
@@ -111,3 +114,34 @@ def test_a_thread_is_assigned_while_its_session_holds_the_task(tmp_path: Path) -
         assert edge()["updatedAt"] > edge()["createdAt"]
         (thread,) = fabric.snapshot()["threads"]
         assert thread["status"] == "idle"
+
+
+@requirement("task.events.names-only")
+def test_the_demo_gives_known_names_only_each_from_an_event_of_its_own(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    spec = spec_from_file_location("demo", examples / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo = module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    root = Path(init_data_dir(tmp_path / ".aof")[0])
+    shutil.copytree(examples / "agents", tmp_path / "agents")
+    (root / "org").mkdir(exist_ok=True)
+    shutil.copy(examples / "org-chart.yaml", root / "org/org-chart.yaml")
+    (root / "aof.toml").write_text(demo.SETTINGS, encoding="utf-8")
+    with open_fabric(root, actor="maintainer") as fabric:
+        demo.plan(fabric)
+        demo.aof_command(str(root), "up", "--once")
+        native = {event.seq: event for event in fabric.events()}
+        lines = fabric.portable_log()["events"]
+    assert {line["type"] for line in lines} <= set(NAMES)
+    assert len({line["sequence"] for line in lines}) == len(lines)
+    for line in lines:
+        event = native[line["sequence"]]
+        assert event.timestamp == line["timestamp"]
+        assert event.task_id == (line["payload"]["targetId"] if line["type"] == "task.delegated" else line["taskId"])
+    begun = [line for line in lines if line["type"] in ("task.created", "task.accepted", "task.queued")]
+    first = [line["sequence"] for line in begun if line["taskId"] == lines[0]["taskId"]][:3]
+    assert [native[seq].commit for seq in first] == [(1, 3), (2, 3), (3, 3)]
+    left_out = {event.type for seq, event in native.items() if seq not in {line["sequence"] for line in lines}}
+    assert {"run.exited", "task.completed"} <= left_out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from aof.core.errors import InvalidInput
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
@@ -54,6 +55,8 @@ class Snapshots:
         from aof.app.portable.log import lines
         from aof.uncollected import uncollected
 
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
         wanted = self.get(task_id).id if task_id is not None else None
         with uncollected():
             found = [
@@ -86,21 +89,17 @@ class Snapshots:
             lives.add(event)
         return lives
 
-    def _beats(self, lives: Lives, now: int) -> dict[str, Heartbeat | None]:
-        """The last sign of life of each running task; of several hops the one that lasts longest."""
+    def _beats(self, lives: Lives, now: int) -> dict[str, Heartbeat]:
+        """The last sign of life of each run that goes on."""
         from aof.app.portable.scene import active
         from aof.core.runs.pulse import present
         from aof.core.workflows.state import place
 
         boot = self._clock.boot()
-        running = {life.task.id: active(life) for life in lives.by_id.values() if life.task.status == "in-progress"}
-        places = {one: [place(one, attempt.run.hop) for attempt in held] for one, held in running.items()}
-        read = self.store.heartbeats([one for found in places.values() for one in found])
-        beats = {one: [present(read[where], now, boot) for where in found] for one, found in places.items()}
-        return {
-            one: max((beat for beat in found if beat is not None), key=lambda beat: beat.expires_at, default=None)
-            for one, found in beats.items()
-        }
+        running = [one.run for life in lives.by_id.values() for one in active(life)]
+        read = self.store.heartbeats([place(run.task_id, run.hop) for run in running])
+        beats = (present(beat, now, boot) for beat in read.values())
+        return {beat.run_id: beat for beat in beats if beat is not None}
 
     def _odd(self, lives: Lives) -> dict[str, str]:
         """What people did to files. A file that somebody is writing right now is looked at again when that is over."""

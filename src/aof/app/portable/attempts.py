@@ -12,7 +12,7 @@ from aof.core.tasks.task import Failure
 
 Ref = dict[str, Any]
 _STATUSES = {
-    "running": "running", "completed": "completed", "failed": "failed", "expired": "unavailable",
+    "running": "unavailable", "completed": "completed", "failed": "failed", "expired": "unavailable",
     "cancelled": "cancelled", "released": "cancelled",
 }  # fmt: skip
 
@@ -29,7 +29,7 @@ def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[
         "runId": run.run_id,
         "attemptId": run.run_id,
         "attemptCount": run.attempt,
-        "status": _status(scene, life, attempt, held=held),
+        "status": scene.run_status(life, attempt) if held else _STATUSES[run.status],
         "nativeStatus": run.status,
         "cause": run.cause,
         "worker": {"agentId": run.agent_id, "kind": _kind(scene, attempt)},
@@ -49,15 +49,6 @@ def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[
         "checkpointRefs": _checkpoints(attempt),
         "retryPolicy": _retry_policy(scene, life, attempt),
     }
-
-
-def _status(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> str:
-    """A run whose lease is over is not available, whoever may still be at work on it."""
-    if not held:
-        return _STATUSES[attempt.run.status]
-    if scene.status(life.task) == "lost":
-        return "unavailable"
-    return "preparing" if scene.status(life.task) == "preparing" else "running"
 
 
 def _kind(scene: Scene, attempt: Attempt) -> str:

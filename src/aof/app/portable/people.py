@@ -43,7 +43,7 @@ def threads(scene: Scene, shown: list[Life]) -> list[dict[str, Any]]:
             run = attempt.run
             line = turns.setdefault(run.agent_id, [])
             if run.run_id in running:
-                state = "stale" if scene.status(life.task) == "lost" else "running"
+                state = "stale" if scene.run_status(life, attempt) == "unavailable" else "running"
                 turn = {"turnId": run.run_id, "status": state, "startedAt": run.started_at}
                 line.append(turn | {"taskId": life.task.id, "runId": run.run_id, "attemptId": run.run_id})
     return [_thread(agent, turns[agent]) for agent in sorted(turns)]

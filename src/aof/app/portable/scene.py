@@ -11,6 +11,7 @@ from aof.core.ids import split_task_id
 from aof.core.org.chart import OrgChart
 from aof.core.policy import Policy
 from aof.core.records import Records
+from aof.core.runs.lease import lease_end
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks.lifecycle import FINISHED
 from aof.core.tasks.normalized import Normalized, normalized_status
@@ -32,7 +33,7 @@ class Scene:
         *,
         now: int | None = None,
         chart: OrgChart | None = None,
-        beats: Mapping[str, Heartbeat | None] | None = None,
+        beats: Mapping[str, Heartbeat] | None = None,
         odd: Mapping[str, str] | None = None,
     ) -> None:
         self.lives = lives
@@ -62,7 +63,22 @@ class Scene:
             return normalized_status(task if odd == "stale" else None, None, self.now, stale=True)
         if not self._live:
             return as_logged(task, self.now)
-        return normalized_status(task, self._beats.get(task.id), self.now)
+        return normalized_status(task, self._last_beat(task), self.now)
+
+    def _last_beat(self, task: Task) -> Heartbeat | None:
+        """Of several hops the sign of life that lasts longest speaks for the task."""
+        beats = [self._beats[lease.run_id] for lease in leases(task) if lease.run_id in self._beats]
+        return max(beats, key=lambda beat: beat.expires_at, default=None)
+
+    def run_status(self, life: Life, attempt: Attempt) -> str:
+        """How a run stands that the task is held with: its own lease and its own signs of life count."""
+        run_id = attempt.run.run_id
+        lease = next((one for one in leases(life.task) if one.run_id == run_id), None)
+        beat = self._beats.get(run_id)
+        if self._live and lease is not None and lease_end(lease, beat) <= self.now:
+            return "unavailable"
+        alive = (beat is not None and beat.beat_count > 0) or attempt.checkpoint is not None
+        return "running" if alive else "preparing"
 
     @cached_property
     def children(self) -> dict[str, list[Life]]:

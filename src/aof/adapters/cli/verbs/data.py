@@ -22,10 +22,14 @@ _SHORT, _ROOMY = len("TASK-2026-"), 100
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log`."""
-    if values.get("format", "native") != "native":
-        from aof.adapters.cli.verbs.portable import log as portable_log
+    if values.get("format", "native") == "native":
+        return _native_log(context, values)
+    from aof.adapters.cli.verbs.portable import log as portable_log
 
-        return portable_log(context, values)
+    return portable_log(context, values)
+
+
+def _native_log(context: Context, values: dict[str, Any]) -> Answer:
     after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
     fabric = context.fabric
     events = [
