@@ -75,6 +75,7 @@ class Fabric(Gating, Families):
         org: OrgSource | None = None,
         notifier: Notifier | None = None,
         workflows: WorkflowSource | None = None,
+        secret: str | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
@@ -83,6 +84,7 @@ class Fabric(Gating, Families):
         self._run = run
         self._notifier = notifier
         self._workflows = workflows
+        self._secret = secret or None
 
     def __enter__(self) -> Self:
         return self
@@ -95,15 +97,6 @@ class Fabric(Gating, Families):
     def close(self) -> None:
         """Let go of the data directory."""
         self.store.close()
-
-    @property
-    def actor(self) -> str:
-        """Who calls, unless a call says otherwise."""
-        return self._actor
-
-    def as_actor(self, actor: str, run: str | None = None) -> Fabric:
-        """The same data, asked by somebody else; closing either closes both."""
-        return Fabric(self.store, self._clock, self._policy, actor, run, org=self._org, notifier=self._notifier)
 
     def create(
         self,
@@ -160,7 +153,7 @@ class Fabric(Gating, Families):
             task_id = self.store.reserve_id(self._clock.now())
             try:
                 command = self._gated(self._command(c.Create, given | {"task_id": task_id}), workflow)
-                task = _there(self._execute(command))
+                task = _there(self._ask(command))
                 break
             except (IdTaken, UnreadableTask) as error:  # a person has a file of this name; the next number is free
                 if error.details.get("task_id") != task_id:
@@ -195,7 +188,7 @@ class Fabric(Gating, Families):
         }
         if task_id is not None:
             one = given | {"task_id": self.resolve(task_id), "hop": hop}
-            return self._claimed(self._execute(self._command(c.Claim, one)))
+            return self._claimed(self._command(c.Claim, one))
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         if key is None:
@@ -203,7 +196,7 @@ class Fabric(Gating, Families):
         with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = self._running_under(key)
             if held is not None:
-                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
+                return self._claimed(self._command(c.Claim, given | {"task_id": held.id}))
             return self._claim_waiting(given, wait)
 
     def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
@@ -221,7 +214,7 @@ class Fabric(Gating, Families):
     def _claim_next(self, given: dict[str, Any]) -> Held:
         for candidate in self._offers(given["agent"]):
             try:
-                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
+                return self._claimed(self._command(c.Claim, given | {"task_id": candidate}))
             except (AtCapacity, AgentInactive):
                 raise  # no other task would fare better
             except (AlreadyClaimed, Refused, UnreadableTask):
@@ -298,6 +291,7 @@ class Fabric(Gating, Families):
             updated_at=task.updated_at,
             body_updated=any(event.type == "task.updated" for event in done.events),
             transitioned="task.transitioned" in kinds,
+            secret=done.secret or msgspec.UNSET,
         )
 
     def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
@@ -448,11 +442,12 @@ class Fabric(Gating, Families):
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
 
-    def _claimed(self, done: Done) -> Held:
+    def _claimed(self, command: c.OnTask) -> Held:
         from aof.app.held import Held
 
+        done = self._ask(command)
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return Held.of(self, _there(done), run or done.decision.run)
+        return Held.of(self, _there(done), run or done.decision.run, done.secret)
 
     def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
         blocker = self.resolve(blocker_id)
@@ -468,7 +463,7 @@ class Fabric(Gating, Families):
         run = given.pop("run", None)
         if run is None and self._run is not None and task_of_run(self._run) == full:
             run = self._run
-        return self._execute(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
+        return self._ask(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
 
     def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
         try:

@@ -53,7 +53,7 @@ class Hosting:
     """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell) -> None:
-        self._fabric = fabric
+        self._fabric = fabric.as_service()
         self._clock = fabric._clock  # noqa: SLF001 - the same room
         self._tell = tell
         self._runs: dict[str, _Hosted] = {}
@@ -111,6 +111,7 @@ class Hosting:
             env=runner.env,
             cwd=runner.cwd,
             brief=brief(whole, claimed.run_id, self._fabric.store.attempts(whole.id)[:-1]),
+            secret=claimed.secret if isinstance(claimed.secret, str) else "",
             grace=(runner.grace_ms or _GRACE * 1000) / 1000,
         )
         try:

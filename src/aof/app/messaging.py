@@ -5,9 +5,9 @@ What only a message needs is loaded when one arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from aof.app.questions import Questions
+from aof.app.asking import Asking
 from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.lazily import Lazily
@@ -31,14 +31,8 @@ else:  # questions need none of these
     ports = Lazily("aof.ports.store")
 
 
-class Messaging(Questions):
+class Messaging(Asking):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
-
-    _actor: str
-    _run: str | None
-
-    def _execute(self, command: OnTask) -> Done:
-        raise NotImplementedError
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
@@ -47,7 +41,7 @@ class Messaging(Questions):
         """
         from aof.app.router import Router
 
-        router = Router(self.store, self._clock, self._execute, self._actor)
+        router = Router(self.store, self._clock, self._ask, self._actor)
         return tuple(router.deliver(message, run or self._run) for message in _flat(messages))
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
@@ -58,9 +52,10 @@ class Messaging(Questions):
         from aof.core.messages.session import EndSession
 
         applied: list[Applied] = []
+        agent = agent or (self._proven() if run is None else None)
         for task in self._sessions(agent, run):
             ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
-            done = self._recovered(task, ended)
+            done = self._recovered(task, ended, self._ask)
             moves = _moves(done, task.id)
             if moves:
                 applied.append(_applied(task.id, moves, done.events if done is not None else ()))
@@ -78,10 +73,10 @@ class Messaging(Questions):
             if _agent_of(task, agent, run):
                 yield task
 
-    def _recovered(self, task: Task, command: OnTask) -> Done | None:
+    def _recovered(self, task: Task, command: OnTask, carry_out: Callable[[OnTask], Done]) -> Done | None:
         """Go on with the others where a person must look at one."""
         try:
-            return self._execute(command)
+            return carry_out(command)
         except UnreadableTask:
             return None  # until somebody has corrected its file
         except UnreadableResult as problem:

@@ -201,7 +201,7 @@ class Tick:
         return None if done.events else "it has changed in the meantime"
 
     def _expired(self, task: Task) -> Done | None:
-        return self._fabric._recovered(task, c.Expire(actor=ACTOR, task_id=task.id))  # noqa: SLF001 - the same room
+        return self._fabric._recovered(task, c.Expire(actor=ACTOR, task_id=task.id), self._execute)  # noqa: SLF001
 
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id in self._host.hosted:

@@ -31,6 +31,7 @@ class Policy:
         resource_slots: Mapping[str, int] = _NONE,
         scheduling: Scheduling = _USUAL,
         maintainers: tuple[str, ...] = (),
+        require_secret: bool = False,
         org: OrgChart | None = None,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
@@ -41,6 +42,7 @@ class Policy:
         self.resource_slots = resource_slots
         self.scheduling = scheduling
         self.maintainers = maintainers
+        self.require_secret = require_secret
         self.org = org
 
     def but(self, **changes: Any) -> Policy:

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a worker needs: whose run it is, the command as an argument list, and the brief."""
+    """Everything that a worker needs: whose run it is, its secret, the command as an argument list, and the brief."""
 
     task_id: str
     run_id: str
@@ -23,6 +23,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     brief: str = ""
     grace: float = 5.0
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        return f"Work(run_id={self.run_id!r}, agent={self.agent!r})"
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

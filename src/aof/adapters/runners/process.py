@@ -151,6 +151,7 @@ class ProcessRunner:
             "AOF_AGENT": work.agent,
             "AOF_ACTOR": work.agent,
             "AOF_EPOCH": str(work.epoch),
+            "AOF_RUN_SECRET": work.secret,
         }
 
     def _note(self, folder: str, work: Work, pid: int) -> None:

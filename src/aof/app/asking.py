@@ -1,0 +1,92 @@
+"""How a caller's commands reach the core: with who it has proven to be, and with a secret for each run that begins.
+
+Must not know which store or surface is in use. Whoever proves nothing, and is not asked to, loads nothing here.
+"""
+
+from __future__ import annotations
+
+from aof.app.questions import Questions
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    import msgspec
+
+    from aof.app import identity
+    from aof.app.execute import Done
+    from aof.app.identity import Identity
+    from aof.core.tasks.commands import OnTask
+else:  # questions need none of these
+    msgspec = Lazily("msgspec")
+    identity = Lazily("aof.app.identity")
+
+
+class Asking(Questions):
+    """The part of a fabric that knows its caller."""
+
+    _actor: str
+    _run: str | None
+    _secret: str | None = None
+    _identity: Identity | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who calls, unless a call says otherwise."""
+        return self._actor
+
+    def as_actor(self, actor: str, run: str | None = None) -> Self:
+        """The same data, asked by somebody else; closing either closes both. What was proven stays so."""
+        view = self._view()
+        view._actor, view._run = actor, run
+        return view
+
+    def as_run(self, secret: str) -> Self:
+        """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
+        return self._known_as(identity.Identity(secret=secret, behalf=self._actor))
+
+    def as_service(self) -> Self:
+        """The same data, asked by the service that looks after everybody's runs."""
+        return self._known_as(identity.SERVICE)
+
+    def _proven(self) -> str | None:
+        """Who the caller has proven to be, where it acts as nobody else."""
+        who = self._who()
+        return identity.name_of(who) if who is not None else None
+
+    def _who(self) -> Identity | None:
+        """What is known of the caller: by the surface that asks for it, else by the secret of this process."""
+        if self._identity is None and self._secret is not None:
+            self._identity = identity.Identity(secret=self._secret)
+        return self._identity
+
+    def _known_as(self, who: Identity | None) -> Self:
+        """The same data, asked by a caller of whom this is known."""
+        view = self._view()
+        view._identity, view._secret = who, None
+        return view
+
+    def _view(self) -> Self:
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
+    def _execute(self, command: OnTask) -> Done:
+        raise NotImplementedError
+
+    def _ask(self, command: OnTask) -> Done:
+        """Carry out what the caller wants; the secret of a run that begins is told here and nowhere else."""
+        asked, who = self._policy.require_secret, self._who()
+        if asked or who is not None:
+            command = identity.stamped(self.get, who or identity.NOBODY, command, asked=asked)
+        if not identity.begins(command):
+            return self._execute(command)
+        random, digest = identity.draw()
+        done = self._execute(msgspec.structs.replace(command, secret_digest=digest))
+        begun = next((event for event in done.events if event.payload.get("secretDigest") == digest), None)
+        if begun is None:
+            return done
+        return msgspec.structs.replace(
+            done, secret=identity.secret_of(str(begun.run_id), begun.payload["agent"], random)
+        )
