@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from aof.app import identity
     from aof.app.execute import Done
     from aof.app.identity import Identity
+    from aof.core.runs import proving
     from aof.core.tasks.commands import OnTask
 else:  # questions need none of these
     msgspec = Lazily("msgspec")
     identity = Lazily("aof.app.identity")
+    proving = Lazily("aof.core.runs.proving")
 
 
 class Asking(Questions):
@@ -36,11 +38,14 @@ class Asking(Questions):
         """Who calls, unless a call says otherwise."""
         return self._actor
 
+    @property
+    def needs_secret(self) -> bool:
+        """Whether writes to a run count only with its secret."""
+        return self._policy.require_secret
+
     def as_actor(self, actor: str, run: str | None = None) -> Self:
         """The same data, asked by somebody else; closing either closes both. What was proven stays so."""
-        view = self._view()
-        view._actor, view._run = actor, run
-        return view
+        return self._view(_actor=actor, _run=run)
 
     def as_run(self, secret: str) -> Self:
         """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
@@ -55,6 +60,12 @@ class Asking(Questions):
         who = self._who()
         return identity.name_of(who) if who is not None else None
 
+    def _claims_as(self, agent: str) -> None:
+        """Refuse a claim for another before anybody looks for a task."""
+        name = self._proven()
+        if name is not None and name != agent:
+            raise proving.mismatch(name, agent)
+
     def _who(self) -> Identity | None:
         """What is known of the caller: by the surface that asks for it, else by the secret of this process."""
         if self._identity is None and self._secret is not None:
@@ -63,13 +74,11 @@ class Asking(Questions):
 
     def _known_as(self, who: Identity | None) -> Self:
         """The same data, asked by a caller of whom this is known."""
-        view = self._view()
-        view._identity, view._secret = who, None
-        return view
+        return self._view(_identity=who, _secret=None)
 
-    def _view(self) -> Self:
+    def _view(self, **changes: object) -> Self:
         view = object.__new__(type(self))
-        view.__dict__.update(self.__dict__)
+        view.__dict__.update(self.__dict__ | changes)
         return view
 
     def _execute(self, command: OnTask) -> Done:
@@ -88,5 +97,5 @@ class Asking(Questions):
         if begun is None:
             return done
         return msgspec.structs.replace(
-            done, secret=identity.secret_of(str(begun.run_id), begun.payload["agent"], random)
+            done, secret=proving.secret_of(str(begun.run_id), begun.payload["agent"], random)
         )

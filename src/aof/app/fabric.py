@@ -18,6 +18,7 @@ from aof.core.errors import (
     NotAttached,
     NothingReady,
     Refused,
+    Unauthenticated,
     UnreadableTask,
 )
 from aof.core.ids import task_of_run
@@ -191,6 +192,7 @@ class Fabric(Gating, Families):
             return self._claimed(self._command(c.Claim, one))
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
+        self._claims_as(agent)
         if key is None:
             return self._claim_waiting(given, wait)
         with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
@@ -215,7 +217,7 @@ class Fabric(Gating, Families):
         for candidate in self._offers(given["agent"]):
             try:
                 return self._claimed(self._command(c.Claim, given | {"task_id": candidate}))
-            except (AtCapacity, AgentInactive):
+            except (AtCapacity, AgentInactive, Unauthenticated):
                 raise  # no other task would fare better
             except (AlreadyClaimed, Refused, UnreadableTask):
                 continue

@@ -13,7 +13,6 @@ import msgspec
 
 from aof.core.errors import ActorMismatch, TaskNotFound
 from aof.core.runs import proving
-from aof.core.runs.proving import secret_of as secret_of
 from aof.core.tasks import commands as c
 from aof.hashing import hexdigest
 

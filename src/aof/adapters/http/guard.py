@@ -17,7 +17,7 @@ from aof.app.calling import Caller
 from aof.core.errors import AofError, NotAllowed, PayloadTooLarge, Unauthenticated
 
 CALLER = "aof.caller"
-RUN_SECRET = "AOF-Run-Secret"
+RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
 Authenticate = Callable[[str | None], Caller | None]
 
 

@@ -76,15 +76,15 @@ def over(task_id: str, run: str) -> StaleLease:
     )
 
 
-def mismatch(name: str, claimed: str, command: c.OnTask) -> ActorMismatch:
+def mismatch(name: str, claimed: str, command: c.OnTask | None = None) -> ActorMismatch:
     """The refusal of a name that contradicts what the caller has proven."""
-    call = _CALLS.get(type(command))
-    return ActorMismatch(
-        f"the caller is {name}, and cannot act as {claimed[:80]}",
-        "leave out who acts: the token or the secret says it",
-        Call(call, {"task_id": command.task_id}) if call is not None else None,
-        actor=name,
-    )
+    hint = "leave out who acts: the token or the secret says it"
+    call = None
+    if command is None:
+        hint, call = "claim as yourself, or leave the secret out", Call("claim", {"agent": name})
+    elif type(command) in _CALLS:
+        call = Call(_CALLS[type(command)], {"task_id": command.task_id})
+    return ActorMismatch(f"the caller is {name}, and cannot act as {claimed[:80]}", hint, call, actor=name)
 
 
 def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | None:
@@ -121,9 +121,7 @@ def contradicted(records: Records, command: c.OnTask) -> AofError | None:
         return mismatch(str(command.proven), lease.agent, command)
     if not command.proof or isinstance(command, c.OwnRule | c.Complete):
         return None  # their own rules look at the lease, and know a repeated report
-    if lease is None:
-        return over(task.id, command.run)
-    return unproven(task, lease, command)
+    return unproven(task, lease, command) if lease is not None else over(task.id, command.run)
 
 
 def lease_of(task: Task, run: str) -> Lease | None:
