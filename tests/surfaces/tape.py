@@ -17,6 +17,13 @@ _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq)": )\d+', re.MULTILINE)
 
 
+def _without_secret(answer: Answer) -> Answer:
+    """A session of MCP keeps the secret of what it claims; on the other surfaces the caller does."""
+    if isinstance(answer, Refusal):
+        return answer
+    return {name: value for name, value in answer.items() if name != "secret"}
+
+
 class Tape:
     """One door under one script."""
 
@@ -70,7 +77,7 @@ class Tape:
 
     def said(self) -> list[Any]:
         """Every answer, without what differs from run to run."""
-        return [[operation, self._comparable(answer)] for operation, answer in self._said]
+        return [[operation, self._comparable(_without_secret(answer))] for operation, answer in self._said]
 
     def _comparable(self, answer: Answer) -> Any:
         """Of a call that is wrong in itself only the code counts: each surface meets it at another depth."""

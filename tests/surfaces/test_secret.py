@@ -34,7 +34,11 @@ Sends = Callable[[str], Ask]
 SURFACES = ("python", "cli", "mcp", "http")
 CHART = {
     "schemaVersion": 1,
-    "agents": [{"id": "ada", "concurrency": 99}, {"id": "bob", "concurrency": 99}, {"id": "rita", "roles": ["reviewer"]}],
+    "agents": [
+        {"id": "ada", "concurrency": 99},
+        {"id": "bob", "concurrency": 99},
+        {"id": "rita", "roles": ["reviewer"]},
+    ],
 }
 
 
