@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,7 +26,7 @@ from aof.core.tasks.commands import Claim
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
 from tests.support.service import Up, directory, scripted
-from tests.surfaces.doors import OnTheCommandLine
+from tests.surfaces.doors import OnTheCommandLine, environment
 
 ASKED = Policy(require_secret=True)
 REVIEW = {"name": "review", "hops": [{"id": "implement", "role": "developer"}]}
@@ -244,3 +245,20 @@ def test_a_repeated_claim_by_key_has_no_secret(fabric: Fabric) -> None:
     assert not isinstance(again.secret, str)
     with pytest.raises(AofError):
         again.complete("without it")
+
+
+def test_a_view_for_another_caller_knows_the_same_workflows(fabric: Fabric) -> None:
+    made = fabric.as_actor("ada").create("Gated", workflow="review")
+    assert fabric.get(made.task_id).gated
+
+
+def test_a_person_is_shown_the_secret_only_where_it_is_needed(on_disk: Fabric, tmp_path: Path) -> None:
+    root = tmp_path / ".aof"
+    shown = []
+    for _ in range(2):
+        task_id = on_disk.create("By hand").task_id
+        words = [sys.executable, "-m", "aof.adapters.cli.main", "claim", task_id, "--agent", "ada"]
+        done = subprocess.run(words, env=environment(root), capture_output=True, text=True, check=True, timeout=60)
+        shown.append(f"AOF_RUN_SECRET=RUN-{task_id[5:]}-1/ada/" in done.stdout)
+        (root / "aof.toml").write_text("schemaVersion = 1\n")
+    assert shown == [True, False]

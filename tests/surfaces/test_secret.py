@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
 import aof
+from aof.adapters.mcp.secrecy import SECRETS
 from aof.app.fabric import Fabric
 from aof.app.telling import wire_names
 from aof.bootstrap import init_data_dir, open_fabric
@@ -265,6 +270,42 @@ def test_a_session_keeps_the_secret_and_the_model_never_sees_it(fabric: Fabric) 
         begun = mcp.ask("update", task_id=other, status="in-progress")
         assert "secret" not in f"{begun}"
         assert _code(mcp.ask("progress", task_id=other, text="x", actor="bob")) == "actor_mismatch"
+
+
+@contextmanager
+def _mcp_over_http(fabric: Fabric, url: str, mode: str, **headers: str) -> Iterator[OverMcp]:
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
+        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
+            yield OverMcp(_root(fabric), fabric, portal, client)
+
+
+def test_without_sessions_the_clients_program_gets_the_secret_and_sends_it(
+    fabric: Fabric, server: tuple[str, str]
+) -> None:
+    url, token = server
+    task_id = fabric.create("No session").task_id
+    proven = {"Authorization": f"Bearer {token}"}
+    with _mcp_over_http(fabric, url, "auto", **proven) as mcp:
+        claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
+    assert claimed.meta is not None
+    (secret,) = claimed.meta[SECRETS]
+    random = secret.rpartition("/")[2]
+    assert random not in f"{claimed.content} {claimed.structured_content}"
+    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": _wrong(secret)[0]}) as forger:
+        assert _code(forger.ask("complete", task_id=task_id)) == "unauthenticated"
+    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": secret}) as holder:
+        assert _code(holder.ask("complete", task_id=task_id)) == "done"
+
+
+def test_a_session_over_http_keeps_the_secret_too(fabric: Fabric, server: tuple[str, str]) -> None:
+    url, token = server
+    task_id = fabric.create("With a session").task_id
+    with _mcp_over_http(fabric, url, "legacy", Authorization=f"Bearer {token}") as mcp:
+        claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
+        assert claimed.meta is None or SECRETS not in claimed.meta
+        assert "secret" not in f"{claimed.content} {claimed.structured_content}"
+        assert _code(mcp.ask("complete", task_id=task_id)) == "done"
 
 
 def test_a_token_of_an_agent_acts_for_no_other_run(fabric: Fabric, server: tuple[str, str]) -> None:

@@ -78,7 +78,11 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
     own = _fitting(identity, command)
     if own is not None:
         if name is not None and name != own.agent:
-            raise proving.mismatch(name, own.agent, command)
+            raise ActorMismatch(
+                f"this is a secret of {own.agent}, and the caller is {name[:80]}",
+                "send the secret of a run of your own, or none",
+                actor=name[:80],
+            )
         name = own.agent
         changes |= _with_secret(get, own, command)
     if name is not None:
