@@ -87,7 +87,7 @@ def sends(request: pytest.FixtureRequest, fabric: Fabric) -> Iterator[Sends]:
                     return OverMcp(root, fabric, *stack.enter_context(session)).ask
                 case _:
                     url, token = request.getfixturevalue("server")
-                    headers = {"Authorization": f"Bearer {token}", "AOF-Run-Secret": secret.encode("utf-8")}
+                    headers = [(b"Authorization", f"Bearer {token}".encode()), (b"AOF-Run-Secret", secret.encode())]
                     return OverHttp(
                         root, fabric, stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30))
                     ).ask

@@ -51,7 +51,7 @@ class Asking(Questions):
         """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
         return self._known_as(identity.Identity(secret=secret, behalf=self._actor))
 
-    def as_service(self) -> Self:
+    def _as_service(self) -> Self:
         """The same data, asked by the service that looks after everybody's runs."""
         return self._known_as(identity.SERVICE)
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import msgspec
 
     from aof.app import results
-    from aof.app.execute import Done
     from aof.app.hop_views import Portrait
     from aof.app.results import Moved
     from aof.core.tasks import commands as c
@@ -61,7 +60,7 @@ class Gating(Scheduling):
             raise InvalidInput(
                 f"{task.id} names no workflow", "name one first", Call("create", {"title": "…", "workflow": "…"})
             )
-        self._attached(task.id, task.routing.workflow, actor or self._actor)
+        self._ask(self._attaching(task.id, task.routing.workflow, actor or self._actor))
         return results.Moved(task_id=task.id, status=self.get(task.id).status)
 
     def ready(self, **filters: Any) -> Listed:
@@ -103,10 +102,10 @@ class Gating(Scheduling):
 
     def _again_attached(self, refused: NotAttached) -> None:
         """A task that somebody wrote by hand begins its workflow when it is first taken."""
-        self._attached(refused.details["task_id"], refused.details["workflow"], _ACTOR)
+        self._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], _ACTOR))
 
-    def _attached(self, task_id: str, name: str, actor: str) -> Done:
-        return self._execute(c.Attach(actor=actor, task_id=task_id, template=self._template(name)))
+    def _attaching(self, task_id: str, name: str, actor: str) -> c.Attach:
+        return c.Attach(actor=actor, task_id=task_id, template=self._template(name))
 
     def _template(self, name: str) -> dict[str, Any]:
         """A template that can be used, as a document."""

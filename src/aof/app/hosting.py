@@ -53,7 +53,7 @@ class Hosting:
     """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell) -> None:
-        self._fabric = fabric.as_service()
+        self._fabric = fabric._as_service()  # noqa: SLF001 - the same room
         self._clock = fabric._clock  # noqa: SLF001 - the same room
         self._tell = tell
         self._runs: dict[str, _Hosted] = {}
