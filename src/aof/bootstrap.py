@@ -10,6 +10,7 @@ from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
 from aof.core.errors import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
+from aof.core.ids import is_agent_name
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import OrgPath
@@ -34,11 +35,16 @@ def open_fabric(
     *,
     actor: str | None = None,
     run: str | None = None,
+    secret: str | None = None,
     clock: Clock | None = None,
     disk: Disk | None = None,
 ) -> Fabric:
-    """Open a data directory: the one that is named, else `$AOF_DATA_DIR`, else the nearest `.aof/` upward."""
+    """Open a data directory: the one that is named, else `$AOF_DATA_DIR`, else the nearest `.aof/` upward.
+
+    `secret` is that of the run that everything is done for; by default what the environment says, and empty for none.
+    """
     root = find_data_dir(data_dir)
+    secret = own_secret(root) if secret is None else secret
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
@@ -46,11 +52,12 @@ def open_fabric(
         store,
         clock,
         settings.policy(_project(root)),
-        actor or default_actor(),
+        actor or os.environ.get("AOF_ACTOR") or _named_in(secret) or default_actor(),
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings),
         workflows=WorkflowPath(root),
+        secret=secret,
     )
 
 
@@ -58,6 +65,18 @@ def _project(root: str) -> str:
     """What a project without a name goes by: the folder that its data directory lies in."""
     above, name = os.path.split(root)
     return (os.path.basename(above) if name.startswith(".") else name) or "unknown"
+
+
+def own_secret(root: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The secret of the run that this process was started for, if that is one of this data directory."""
+    secret, where = environment.get("AOF_RUN_SECRET"), environment.get("AOF_DATA_DIR")
+    return secret if secret and (where is None or os.path.realpath(where) == os.path.realpath(root)) else None
+
+
+def _named_in(secret: str | None) -> str | None:
+    """The agent that a secret names; whether the secret is good is asked when something is done with it."""
+    parts = (secret or "").split("/")
+    return parts[1] if len(parts) == 3 and is_agent_name(parts[1]) else None  # noqa: PLR2004 - RUN/AGENT/RANDOM
 
 
 def _notifier(root: str, settings: Settings) -> Notifier | None:

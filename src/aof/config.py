@@ -44,6 +44,9 @@ schemaVersion = 1
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
 
+# [identity]
+# requireSecret = false          # or true: writes to a run count only with the secret that its claim returned
+
 # [notify]                       # who is told that a task came to review, was blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
@@ -109,6 +112,12 @@ class NotifySettings(Section):
     file: str | None = None
 
 
+class IdentitySettings(Section):
+    """What proves who acts."""
+
+    require_secret: bool = False
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -123,6 +132,7 @@ class Settings(Section):
     resources: Mapping[str, int] = MappingProxyType({})
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
+    identity: IdentitySettings = IdentitySettings()
 
     def policy(self, project: str = "unknown") -> Policy:
         """The part that decisions depend on; the name is for a project that the settings do not name."""
@@ -140,6 +150,7 @@ class Settings(Section):
             ),
             maintainers=self.maintainers,
             project=self.project or project,
+            require_secret=self.identity.require_secret,
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from aof import __version__
 from aof.adapters.system import SystemClock
-from aof.bootstrap import default_actor, find_data_dir, open_fabric
+from aof.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
 from aof.config import load_settings
 from aof.core.errors import InvalidInput, Unavailable
 from aof.lazily import Lazily
@@ -50,8 +50,9 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
         from aof.adapters.mcp.stdio import serve_stdio
     except ModuleNotFoundError as error:
         raise missing(error, "mcp") from None
-    with open_fabric(data_dir, actor=actor) as fabric:
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__)
+    secret = own_secret(find_data_dir(data_dir))
+    with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret)
 
 
 def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
@@ -104,7 +105,7 @@ def make_http(
         return caller
 
     mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
-    return make_app(lambda: open_fabric(data_dir), settings, {"/mcp": mcp})
+    return make_app(lambda: open_fabric(data_dir, secret=""), settings, {"/mcp": mcp})
 
 
 def http_server(

@@ -102,8 +102,9 @@ class OnTheCommandLine:
 
     name = "cli"
 
-    def __init__(self, root: Path, elsewhere: Fabric) -> None:
+    def __init__(self, root: Path, elsewhere: Fabric, variables: dict[str, str] | None = None) -> None:
         self.root, self.elsewhere = root, elsewhere
+        self.variables = variables or {}
 
     def ask(self, operation: str, **given: Any) -> Answer:
         if operation == "send":
@@ -127,7 +128,7 @@ class OnTheCommandLine:
         """Run a command line; the exit code must fit what it says."""
         done = subprocess.run(
             [sys.executable, "-m", "aof.adapters.cli.main", *words, "--json"],
-            env=environment(self.root),
+            env=environment(self.root) | self.variables,
             capture_output=True,
             check=False,
             timeout=60,
@@ -244,20 +245,29 @@ def mcp_door(folder: Path, *, tools: str = "all", mode: str = "auto", actor: str
 
 @contextmanager
 def mcp_session(
-    root: Path, *, tools: str = "core", mode: str = "auto", actor: str = WHO, run: str | None = None
+    root: Path,
+    *,
+    tools: str = "core",
+    mode: str = "auto",
+    actor: str = WHO,
+    run: str | None = None,
+    secret: str | None = None,
 ) -> Iterator[tuple[BlockingPortal, Client]]:
     """A session with a new server process on a data directory."""
     with start_blocking_portal() as portal:
-        transport = mcp_process(root, tools=tools, actor=actor, run=run)
+        transport = mcp_process(root, tools=tools, actor=actor, run=run, secret=secret)
         client: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(transport, mode=mode))
         with client as connected:
             yield portal, connected
 
 
-def mcp_process(root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None) -> Any:
+def mcp_process(
+    root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None, secret: str | None = None
+) -> Any:
     """The transport to a new server process on stdio."""
     words = ["-m", "aof.adapters.cli.main", "mcp", "--tools", tools]
-    seen = environment(root, actor) | ({"AOF_RUN_ID": run} if run else {})
+    started_for = {"AOF_RUN_ID": run, "AOF_RUN_SECRET": secret}
+    seen = environment(root, actor) | {name: value for name, value in started_for.items() if value}
     return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))
 
 
@@ -296,5 +306,5 @@ def new_token(root: Path, actor: str, role: str) -> str:
 
 def _nowhere(root: Path) -> OnTheCommandLine:
     door = OnTheCommandLine.__new__(OnTheCommandLine)
-    door.root = root
+    door.root, door.variables = root, {}
     return door

@@ -19,6 +19,13 @@ _REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
 _FOLDER = re.compile(r'("(?:project|workspaceId|sessionId)": )"[^"]+"')
 
 
+def _without_secret(answer: Answer) -> Answer:
+    """A session of MCP keeps the secret of what it claims; on the other surfaces the caller does."""
+    if isinstance(answer, Refusal):
+        return answer
+    return {name: value for name, value in answer.items() if name != "secret"}
+
+
 class Tape:
     """One door under one script."""
 
@@ -72,7 +79,7 @@ class Tape:
 
     def said(self) -> list[Any]:
         """Every answer, without what differs from run to run."""
-        return [[operation, self._comparable(answer)] for operation, answer in self._said]
+        return [[operation, self._comparable(_without_secret(answer))] for operation, answer in self._said]
 
     def _comparable(self, answer: Answer) -> Any:
         """Of a call that is wrong in itself only the code counts: each surface meets it at another depth."""

@@ -22,8 +22,8 @@ _OWN = {
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
-    "as_actor", "close", "events", "follow", "get", "held_back", "now", "org_load", "org_report", "own_run", "resolve",
-    "running", "settle", "workflows",
+    "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "org_load",
+    "org_report", "own_run", "resolve", "running", "settle", "workflows",
     "branches", "lease_ends", "relatives", "tasks",
 }  # fmt: skip
 

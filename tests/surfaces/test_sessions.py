@@ -88,10 +88,10 @@ def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabri
         moved = of_tool(portal.call(client.call_tool, "aof_task_update", {"taskId": task_id, "status": "in-progress"}))
         assert isinstance(moved, dict)
         assert moved["transitioned"]
-        said = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id, "actor": "pm"}))
+        said = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id}))
         assert said == {"taskId": task_id, "status": "review"}
     event = [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"][-1]
-    assert (event.actor, event.agent) == ("pm", "ada")
+    assert (event.actor, event.run_id) == ("ada", f"RUN-{task_id[5:]}-2")
 
 
 def test_a_run_that_the_process_was_started_for_is_the_default_and_is_left_to_its_runner(fabric: Fabric) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from aof.app.arguments import invalid
 from aof.app.catalogue import Operation, Params
 from aof.app.fabric import Fabric
+from aof.app.identity import Identity
 from aof.app.schemas import shown_fields, shown_names
 from aof.core import limits
 from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
@@ -22,11 +23,19 @@ ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls. With `proven`, a token says so, and the call cannot say otherwise."""
+    """Who calls. With `proven`, a token or a run's secret says so, and the call cannot say otherwise.
+
+    `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
+    """
 
     actor: str
     role: Role = "admin"
     proven: bool = False
+    secret: str | None = None
+    kept: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
 
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
@@ -78,19 +87,34 @@ def perform(
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
+    if operation.effect != "read":
+        view = view._known_as(_identity(caller, worker=operation.runs))  # noqa: SLF001 - the same room
     if operation.ask is not None:
         return operation.ask(view, values)
     return getattr(view, operation.name)(**values)
 
 
+def _identity(caller: Caller, *, worker: bool) -> Identity | None:
+    """What the caller has proven. An admin may act for others, and so may who has proven nothing.
+
+    What a session has claimed speaks for a worker's writes only: it may have claimed for several agents.
+    """
+    kept = caller.kept if worker else ()
+    if caller.proven and caller.role == "agent":
+        return Identity(agent=caller.actor, secret=caller.secret, kept=kept)
+    if caller.secret is None and not kept:
+        return None
+    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor)
+
+
 def admitted(operation: Operation, params: Params, caller: Caller) -> str:
-    """Whose call it is; a refusal when the caller's token says that it cannot be."""
+    """Whose call it is; a refusal when what the caller has proven says that it cannot be."""
     actor = params.actor if isinstance(params.actor, str) else caller.actor
     if not caller.proven:
         return actor
     if actor != caller.actor:
         raise ActorMismatch(
-            f"this token is {caller.actor}'s and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
+            f"the caller is {caller.actor}, and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
         )
     if caller.role == "reader" and operation.effect != "read":
         raise NotAllowed(
@@ -101,7 +125,7 @@ def admitted(operation: Operation, params: Params, caller: Caller) -> str:
     acts = getattr(params, operation.acts) if operation.acts else None
     if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor:
         raise ActorMismatch(
-            f"this token is {caller.actor}'s and cannot act for {acts[:80]}",
+            f"the caller is {caller.actor}, and cannot act for {acts[:80]}",
             f"leave '{operation.acts}' out, or use a token with the role admin",
             actor=caller.actor,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aof.app.arguments import invalid
 from aof.app.organising import Organising
-from aof.core.ids import task_of_run
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from aof.app import execute, notifying, results
     from aof.app.execute import Done
-    from aof.app.results import Moved
     from aof.core.tasks import commands as c
     from aof.core.tasks.task import Task
     from aof.ports.notifier import Notifier
@@ -32,17 +30,6 @@ class Carrying(Organising):
     _actor: str
     _run: str | None
     _notifier: Notifier | None = None
-
-    def _moved(self, kind: type[c.OnTask], task_id: str, /, **given: Any) -> Moved:
-        task = there(self._on(kind, task_id, **given))
-        return results.Moved(task_id=task.id, status=task.status)
-
-    def _on(self, kind: type[c.OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
-        full = self._reading.resolve(task_id)
-        run = given.pop("run", None)
-        if run is None and self._run is not None and task_of_run(self._run) == full:
-            run = self._run
-        return self._execute(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
 
     def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.app.carrying import Carrying
+from aof.app.asking import Asking
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ else:  # questions need none of these
     c = Lazily("aof.core.tasks.commands")
 
 
-class Controlling(Carrying):
+class Controlling(Asking):
     """The part of a fabric for who does not do the work of a task."""
 
     def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:

@@ -32,11 +32,12 @@ else:  # who looks at a task that nobody has edited decides nothing
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What a command did: the events, and the task as it is now."""
+    """What a command did: the events, the task as it is now, and the secret of a run that it began."""
 
     task: Task | None
     events: tuple[Event, ...] = ()
     decision: Decision = Decision()
+    secret: str | None = None
 
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:

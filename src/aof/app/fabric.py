@@ -22,6 +22,7 @@ from aof.core.errors import (
     InvalidInput,
     NothingReady,
     Refused,
+    Unauthenticated,
     Unavailable,
     UnreadableTask,
 )
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    import msgspec
+
     from aof.app import maintenance, results
-    from aof.app.execute import Done
     from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
     from aof.app.results import Beaten, Created, Edited, Moved, Reported, Updated
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store
     from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
+    msgspec = Lazily("msgspec")
     maintenance = Lazily("aof.app.maintenance")
     results = Lazily("aof.app.results")
     limits = Lazily("aof.core.limits")
@@ -74,6 +77,7 @@ class Fabric(Gating, Relating, Controlling, Families):
         org: OrgSource | None = None,
         notifier: Notifier | None = None,
         workflows: WorkflowSource | None = None,
+        secret: str | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
         self._org = org
@@ -82,6 +86,7 @@ class Fabric(Gating, Relating, Controlling, Families):
         self._run = run
         self._notifier = notifier
         self._workflows = workflows
+        self._secret = secret or None
 
     def __enter__(self) -> Self:
         return self
@@ -94,15 +99,6 @@ class Fabric(Gating, Relating, Controlling, Families):
     def close(self) -> None:
         """Let go of the data directory."""
         self.store.close()
-
-    @property
-    def actor(self) -> str:
-        """Who calls, unless a call says otherwise."""
-        return self._actor
-
-    def as_actor(self, actor: str, run: str | None = None) -> Fabric:
-        """The same data, asked by somebody else; closing either closes both."""
-        return Fabric(self.store, self._clock, self._policy, actor, run, org=self._org, notifier=self._notifier)
 
     def create(
         self,
@@ -165,7 +161,7 @@ class Fabric(Gating, Relating, Controlling, Families):
             task_id = self.store.reserve_id(self._clock.now())
             try:
                 command = self._gated(self._command(c.Create, given | {"task_id": task_id}), workflow)
-                task = there(self._execute(command))
+                task = there(self._ask(command))
             except (Unavailable, Internal):  # something may have come of it
                 raise
             except AofError as error:
@@ -204,15 +200,16 @@ class Fabric(Gating, Relating, Controlling, Families):
         }
         if task_id is not None:
             one = given | {"task_id": self.resolve(task_id), "hop": hop}
-            return self._claimed(self._execute(self._command(c.Claim, one)))
+            return self._claimed(self._command(c.Claim, one))
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
+        self._claims_as(agent)
         if key is None:
             return self._claim_waiting(given, wait)
         with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = self._running_under(key)
             if held is not None:
-                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": held.id})))
+                return self._claimed(self._command(c.Claim, given | {"task_id": held.id}))
             return self._claim_waiting(given, wait)
 
     def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
@@ -230,8 +227,8 @@ class Fabric(Gating, Relating, Controlling, Families):
     def _claim_next(self, given: dict[str, Any]) -> Held:
         for candidate in self._offers(given["agent"]):
             try:
-                return self._claimed(self._execute(self._command(c.Claim, given | {"task_id": candidate})))
-            except (AtCapacity, AgentInactive):
+                return self._claimed(self._command(c.Claim, given | {"task_id": candidate}))
+            except (AtCapacity, AgentInactive, Unauthenticated):
                 raise  # no other task would fare better
             except (AlreadyClaimed, Refused, UnreadableTask):
                 continue
@@ -307,6 +304,7 @@ class Fabric(Gating, Relating, Controlling, Families):
             updated_at=task.updated_at,
             body_updated=any(event.type == "task.updated" for event in done.events),
             transitioned="task.transitioned" in kinds,
+            secret=done.secret or msgspec.UNSET,
         )
 
     def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
@@ -392,11 +390,12 @@ class Fabric(Gating, Relating, Controlling, Families):
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
 
-    def _claimed(self, done: Done) -> Held:
+    def _claimed(self, command: c.OnTask) -> Held:
         from aof.app.held import Held
 
+        done = self._ask(command)
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return Held.of(self, there(done), run or done.decision.run)
+        return Held.of(self, there(done), run or done.decision.run, done.secret)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

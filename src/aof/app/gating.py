@@ -61,7 +61,7 @@ class Gating(Scheduling):
             raise InvalidInput(
                 f"{task.id} names no workflow", "name one first", Call("create", {"title": "…", "workflow": "…"})
             )
-        self._attached(task.id, task.routing.workflow, actor or self._actor)
+        self._ask(self._attaching(task.id, task.routing.workflow, actor or self._actor))
         return results.Moved(task_id=task.id, status=self.get(task.id).status)
 
     def ready(self, **filters: Any) -> Listed:
@@ -106,11 +106,11 @@ class Gating(Scheduling):
         try:
             return super()._execute(command)
         except NotAttached as refused:
-            self._attached(refused.details["task_id"], refused.details["workflow"], _ACTOR)
+            super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], _ACTOR))
             return super()._execute(command)
 
-    def _attached(self, task_id: str, name: str, actor: str) -> Done:
-        return self._execute(c.Attach(actor=actor, task_id=task_id, template=self._template(name)))
+    def _attaching(self, task_id: str, name: str, actor: str) -> c.Attach:
+        return c.Attach(actor=actor, task_id=task_id, template=self._template(name))
 
     def _template(self, name: str) -> dict[str, Any]:
         """A template that can be used, as a document."""

@@ -35,6 +35,7 @@ class _Care:
 
     def __init__(self, fabric: Fabric, every: float) -> None:
         self.fabric = fabric
+        self.proves = False
         self.every = every
         self.over = threading.Event()
         self.lost = threading.Event()
@@ -45,8 +46,8 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod
-    def of(cls, fabric: Scheduling, task: Task, run: str | None = None) -> Self:
-        """The run that holds the task now, or a hop of it."""
+    def of(cls, fabric: Scheduling, task: Task, run: str | None = None, secret: str | None = None) -> Self:
+        """The run that holds the task now, or a hop of it. Its secret goes along with everything it does."""
         lease, hop = holding(task, run)
         assert lease is not None
         held = cls(
@@ -57,6 +58,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             hop=hop or msgspec.UNSET,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),
+            secret=secret or msgspec.UNSET,
         )
         held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / _BEATS_A_LEASE)
         return held
@@ -155,7 +157,11 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
 
     @property
     def _fabric(self) -> Fabric:
-        return self._care.fabric
+        """Of the run, where it has a secret; made when it is first needed."""
+        care = self._care
+        if not care.proves and isinstance(self.secret, str):
+            care.fabric, care.proves = care.fabric.as_run(self.secret), True
+        return care.fabric
 
 
 def own_run(fabric: Scheduling, run_id: str | None) -> Held:

@@ -55,7 +55,7 @@ class Hosting:
     """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell) -> None:
-        self._fabric = fabric
+        self._fabric = fabric._as_service()  # noqa: SLF001 - the same room
         self._clock = fabric._clock  # noqa: SLF001 - the same room
         self._tell = tell
         self._runs: dict[str, _Hosted] = {}
@@ -119,6 +119,7 @@ class Hosting:
             env=runner.env,
             cwd=runner.cwd,
             brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+            secret=claimed.secret if isinstance(claimed.secret, str) else "",
             grace=(runner.grace_ms or _GRACE * 1000) / 1000,
         )
         try:

@@ -5,9 +5,9 @@ What only a message needs is loaded when one arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from aof.app.carrying import Carrying
+from aof.app.asking import Asking
 from aof.core.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.ids import task_of_run
 from aof.lazily import Lazily
@@ -31,7 +31,7 @@ else:  # questions need none of these
     ports = Lazily("aof.ports.store")
 
 
-class Messaging(Carrying):
+class Messaging(Asking):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
@@ -41,7 +41,7 @@ class Messaging(Carrying):
         """
         from aof.app.router import Router
 
-        router = Router(self.store, self._clock, self._execute, self._actor)
+        router = Router(self.store, self._clock, self._ask, self._actor)
         return tuple(router.deliver(message, run or self._run) for message in _flat(messages))
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
@@ -52,9 +52,10 @@ class Messaging(Carrying):
         from aof.core.messages.session import EndSession
 
         applied: list[Applied] = []
+        agent = agent or (self._proven() if run is None else None)
         for task in self._sessions(agent, run):
             ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
-            done = self._recovered(task, ended)
+            done = self._recovered(task, ended, self._ask)
             if task.gated and done is not None and done.task is not None:
                 applied += _of_hops(task, done.task, done.events)
             elif moves := _moves(done, task.id):
@@ -73,10 +74,10 @@ class Messaging(Carrying):
             if _agent_of(task, agent, run):
                 yield task
 
-    def _recovered(self, task: Task, command: OnTask) -> Done | None:
+    def _recovered(self, task: Task, command: OnTask, carry_out: Callable[[OnTask], Done]) -> Done | None:
         """Go on with the others where a person must look at one."""
         try:
-            return self._execute(command)
+            return carry_out(command)
         except UnreadableTask:
             return None  # until somebody has corrected its file
         except UnreadableResult as problem:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aof.app.carrying import Carrying, there
+from aof.app.asking import Asking
+from aof.app.carrying import there
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -17,7 +18,7 @@ else:  # questions need none of these
     c = Lazily("aof.core.tasks.commands")
 
 
-class Relating(Carrying):
+class Relating(Asking):
     """The part of a fabric that connects tasks with each other and with what they are about."""
 
     def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:

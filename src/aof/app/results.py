@@ -9,6 +9,12 @@ import msgspec
 from aof.core.errors import Call
 
 
+def without_secret(self: msgspec.Struct) -> str:
+    """How a result shows itself, in a log for example: without its secret."""
+    shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "secret")
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common form of the answers."""
 
@@ -31,7 +37,7 @@ class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Claimed(Result, frozen=True, kw_only=True):
-    """A run that the caller now holds."""
+    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none."""
 
     task_id: str
     run_id: str
@@ -40,6 +46,9 @@ class Claimed(Result, frozen=True, kw_only=True):
     expires_at: str
     file_path: str
     hop: str | msgspec.UnsetType = msgspec.UNSET
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
 
 
 class Beaten(Result, frozen=True, kw_only=True):
@@ -58,13 +67,16 @@ class Moved(Result, frozen=True, kw_only=True):
 
 
 class Updated(Result, frozen=True, kw_only=True):
-    """What an update really changed."""
+    """What an update really changed; with the secret of a run that it began."""
 
     task_id: str
     status: str
     updated_at: str
     body_updated: bool
     transitioned: bool
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
 
 
 class Edited(Result, frozen=True, kw_only=True):
@@ -101,7 +113,8 @@ class Recovered(Result, frozen=True, kw_only=True):
 class Sent(Result, frozen=True, kw_only=True):
     """What became of a message: `accepted`, `noop`, `rejected`, `unknown` (its type) or `ignored` (none of ours).
 
-    `reason` says why it was refused, or why something else was done than asked. `run_id` is the run that it began.
+    `reason` says why it was refused, or why something else was done than asked. `run_id` is the run that it began, and
+    `secret` what proves to be that run's holder.
     """
 
     outcome: Literal["accepted", "noop", "rejected", "unknown", "ignored"]
@@ -112,6 +125,9 @@ class Sent(Result, frozen=True, kw_only=True):
     hint: str | msgspec.UnsetType = msgspec.UNSET
     call: Call | msgspec.UnsetType = msgspec.UNSET
     run_id: str | msgspec.UnsetType = msgspec.UNSET
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
 
 
 class Applied(Result, frozen=True, kw_only=True):

@@ -134,6 +134,7 @@ def _answer(envelope: Envelope, done: Done) -> Sent:
         reason=instead.code if instead is not None else None,
         detail=instead.message if instead is not None else msgspec.UNSET,
         run_id=started or msgspec.UNSET,
+        secret=done.secret or msgspec.UNSET,
     )
 
 

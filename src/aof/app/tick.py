@@ -203,7 +203,8 @@ class Tick:
     def _expired(self, task: Task, action: Action) -> Done | None:
         """A task's run, or only that of the hop that the action is about."""
         run = action.run_id if action.hop is not None else None
-        return self._fabric._recovered(task, c.Expire(actor=ACTOR, run=run, task_id=task.id))  # noqa: SLF001 - the same room
+        expire = c.Expire(actor=ACTOR, run=run, task_id=task.id)
+        return self._fabric._recovered(task, expire, self._execute)  # noqa: SLF001 - the same room
 
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:

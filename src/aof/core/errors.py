@@ -219,7 +219,7 @@ class NotAllowed(Refused):
 
 
 class ActorMismatch(Refused):
-    """The caller claims to be somebody else than its token says."""
+    """The caller claims to be somebody else than its token, or the secret of its run, says."""
 
     code = "actor_mismatch"
 

@@ -31,6 +31,7 @@ class Policy:
         resource_slots: Mapping[str, int] = _NONE,
         scheduling: Scheduling = _USUAL,
         maintainers: tuple[str, ...] = (),
+        require_secret: bool = False,
         org: OrgChart | None = None,
         project: str = "unknown",
     ) -> None:
@@ -42,6 +43,7 @@ class Policy:
         self.resource_slots = resource_slots
         self.scheduling = scheduling
         self.maintainers = maintainers
+        self.require_secret = require_secret
         self.org = org
         self.project = project
 

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a worker needs: whose run it is, the command as an argument list, and the brief.
+    """Everything that a worker needs: whose run it is, its secret, the command as an argument list, and the brief.
 
     `place` is what the files of the run go by: the task, or the hop that the run is about.
     """
@@ -28,6 +28,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     brief: str = ""
     grace: float = 5.0
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        return f"Work(run_id={self.run_id!r}, agent={self.agent!r})"
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ def test_a_task_goes_from_created_to_done(aof: Aof) -> None:
     assert made["status"] == "ready"
     assert Path(".aof", made["filePath"]).is_file()
     claimed = aof("claim", "--agent", "ada", "--json").data
-    assert {"taskId", "runId", "epoch", "attempt", "expiresAt", "filePath"} == set(claimed)
+    assert {"taskId", "runId", "epoch", "attempt", "expiresAt", "filePath", "secret"} == set(claimed)
     assert claimed["taskId"] == made["taskId"]
     assert aof("progress", "001", "--agent", "ada", "--percent", "60", "--json").data["progress"]["percent"] == 60
     assert aof("complete", "001", "--agent", "ada", "--summary", "ok", "--json").data["status"] == "review"

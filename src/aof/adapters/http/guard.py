@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,6 +17,7 @@ from aof.app.calling import Caller
 from aof.core.errors import AofError, NotAllowed, PayloadTooLarge, Unauthenticated
 
 CALLER = "aof.caller"
+RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
 Authenticate = Callable[[str | None], Caller | None]
 
 
@@ -59,7 +61,9 @@ class Guard:
 
     def _caller(self, headers: Headers) -> Caller | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
-        return self._authenticate(token.strip() if kind.lower() == "bearer" and token.strip() else None)
+        caller = self._authenticate(token.strip() if kind.lower() == "bearer" and token.strip() else None)
+        secret = headers.get(RUN_SECRET)
+        return msgspec.structs.replace(caller, secret=secret) if caller is not None and secret else caller
 
     def _check_names(self, headers: Headers) -> None:
         host = _without_port(headers.get("host", ""))

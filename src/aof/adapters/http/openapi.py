@@ -7,12 +7,19 @@ from typing import Any
 import msgspec
 
 from aof.adapters.http.answers import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, Failure, method_of
+from aof.adapters.http.guard import RUN_SECRET
 from aof.app.catalogue import OPERATIONS, Operation
 from aof.app.schemas import input_schema
 from aof.core.events import Event
 
 _REF = "#/components/schemas/{name}"
 _JSON = "application/json"
+_SECRET = {
+    "name": RUN_SECRET,
+    "in": "header",
+    "description": "the secret that the claim returned, for what is done in the name of its run",
+    "schema": {"type": "string"},
+}
 
 
 def document(version: str) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def _described(operation: Operation, of: dict[Any, Any], failures: dict[str, Any
     if operation.effect != "read":
         required = any(field.required for field in msgspec.structs.fields(operation.parameters))
         body = {"required": required, "content": {_JSON: {"schema": of[operation.parameters]}}}
-        return described | {"requestBody": body}
+        return described | {"parameters": [_SECRET], "requestBody": body}
     schema = input_schema(operation)
     parameters = [
         {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": one}

@@ -101,14 +101,14 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         try:
             caller, session = session_of(hub, ctx, alone)
-            result = await call(hub, operation, given, caller, session)
+            result, secrets = await call(hub, operation, given, caller, session)
             if wait is True and followed.understood(ctx):
                 return await followed.handle(hub, result)
         except AofError as error:
             return refused(error)
         except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             return broken(operation)
-        return answered(result)
+        return answered(result, secrets)
 
     async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
         followed.require(ctx, params.task_id)

@@ -17,8 +17,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from aof.adapters.mcp.hub import Hub
 from aof.app.calling import Caller
 from aof.app.catalogue import Operation
+from aof.app.fabric import Fabric
 from aof.core.errors import ActorMismatch, AofError
 from aof.core.ids import task_of_run
+from aof.core.runs.proving import lease_of
 from aof.core.times import millis
 from aof.core.workflows.state import leases
 
@@ -35,6 +37,7 @@ class Session:
         self.caller = caller
         self._hub = hub
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
+        self._secrets: dict[str, str] = {}
         self._given = {task_of_run(run): run} if run else {}
 
     def run_of(self, task_id: str) -> str | None:
@@ -45,27 +48,48 @@ class Session:
     def _runs_of(self, task_id: str) -> list[str]:
         return [run for run, task in list(self._claimed.items()) if task == task_id]
 
-    def note(self, operation: Operation, result: Any) -> None:
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets of what this session has claimed, the last one last."""
+        return tuple(self._secrets.values())
+
+    def note(self, operation: Operation, result: Any, secrets: list[str]) -> None:
         """Remember what a call has claimed, and forget what has ended. Runs beside other calls, in a thread."""
+        for secret in secrets:
+            self._keep_secret(operation, secret)
         task_id = getattr(result, "task_id", None)
         if task_id is None:
             return
         status = getattr(result, "status", None)
         if operation.name == "claim":
             self._hold(task_id, result.run_id, result.expires_at)
-        elif operation.name == "update" and status == "in-progress" and result.transitioned:
-            own = [lease for lease in leases(self._hub.fabric.get(task_id)) if lease.agent == self.caller.actor]
-            for lease in own[-1:]:
-                self._hold(task_id, lease.run_id, lease.expires_at)
         elif status is not None and self._runs_of(task_id):
             self._forget(task_id, over=status != "in-progress")
+
+    def _keep_secret(self, operation: Operation, secret: str) -> None:
+        """A run that was begun otherwise than by a claim is looked after all the same."""
+        run = secret.partition("/")[0]
+        self._secrets[run] = secret
+        task_id = task_of_run(run)
+        if operation.name != "claim" and task_id is not None:
+            lease = lease_of(self._hub.fabric.get(task_id), run)
+            if lease is not None:
+                self._hold(task_id, run, lease.expires_at)
 
     def _forget(self, task_id: str, *, over: bool) -> None:
         """What has ended is not held: everything, or the hops that are done while others go on."""
         going_on = set() if over else {lease.run_id for lease in leases(self._hub.fabric.get(task_id))}
         for run in self._runs_of(task_id):
             if run not in going_on:
-                self._claimed.pop(run, None)
+                self._drop(run)
+
+    def _drop(self, run: str) -> None:
+        self._claimed.pop(run, None)
+        self._secrets.pop(run, None)
+
+    def _as_holder(self, run: str) -> Fabric:
+        secret = self._secrets.get(run)
+        return self._hub.fabric.as_run(secret) if secret is not None else self._hub.fabric
 
     def _hold(self, task_id: str, run: str, expires_at: str) -> None:
         if run not in self._claimed:
@@ -80,10 +104,10 @@ class Session:
             if run not in self._claimed:
                 return
             try:
-                expires_at = (await self._hub.ask(self._hub.fabric.heartbeat, task_id, run=run)).expires_at
+                expires_at = (await self._hub.ask(self._as_holder(run).heartbeat, task_id, run=run)).expires_at
             except AofError as error:
                 if error.kind != "unavailable":
-                    self._claimed.pop(run, None)
+                    self._drop(run)
                     return
 
     async def end(self) -> None:
@@ -93,7 +117,7 @@ class Session:
             return  # the server goes, not the agent: it may come back and name its run
         for run in held:
             try:
-                await self._hub.ask(self._hub.fabric.session_end, run=run)
+                await self._hub.ask(self._as_holder(run).session_end, run=run)
             except AofError as error:
                 _log.debug("%s could not be ended: %s", run, error.message)
 
@@ -114,6 +138,6 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     if session is None:
         session = connection.state[_STATE] = Session(hub, caller)
         connection.exit_stack.push_async_callback(session.end)
-    if session.caller != caller:
+    if (session.caller.actor, session.caller.role) != (caller.actor, caller.role):
         raise ActorMismatch(f"this session is {session.caller.actor}'s", "open a session of your own")
     return caller, session

@@ -12,9 +12,14 @@ from aof.app.calling import Caller
 from aof.app.fabric import Fabric
 
 
-def serve_stdio(fabric: Fabric, tiers: tuple[str, ...], run: str | None, version: str) -> None:
-    """Serve one client until it goes. Who calls is the fabric's actor, unless a call says otherwise."""
-    caller = Caller(fabric.actor)
+def serve_stdio(
+    fabric: Fabric, tiers: tuple[str, ...], run: str | None, version: str, secret: str | None = None
+) -> None:
+    """Serve one client until it goes. Who calls is the fabric's actor, unless a call says otherwise.
+
+    With the secret of the run that the process was started for, a call cannot.
+    """
+    caller = Caller(fabric.actor, "agent", proven=True, secret=secret) if secret else Caller(fabric.actor)
     hub = Hub(fabric, lambda _request: caller, tiers)
     anyio.run(_serve, hub, Session(hub, caller, run), version)
 

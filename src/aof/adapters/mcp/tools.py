@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.secrecy import SECRETS, parted, without_secret
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller, parameters, perform
 from aof.app.catalogue import Operation, listed_in
@@ -44,7 +46,7 @@ def _tool(operation: Operation) -> Tool:
         name=operation.tool,
         description=operation.help,
         input_schema=schema_of_tool(operation),
-        output_schema=output_schema(operation),
+        output_schema=without_secret(output_schema(operation)),
         annotations=ToolAnnotations(
             read_only_hint=operation.effect == "read",
             destructive_hint=operation.effect == "destructive",
@@ -53,24 +55,34 @@ def _tool(operation: Operation) -> Tool:
     )
 
 
-async def call(hub: Hub, operation: Operation, given: dict[str, Any], caller: Caller, session: Session | None) -> Any:
-    """Perform the operation; raises AofError."""
+async def call(
+    hub: Hub, operation: Operation, given: dict[str, Any], caller: Caller, session: Session | None
+) -> tuple[Any, list[str]]:
+    """Perform the operation; raises AofError. With the result come secrets that no session keeps."""
     params = parameters(operation, given, tool=True)
     return await hub.ask(_perform, hub, operation, params, caller, session)
 
 
-def _perform(hub: Hub, operation: Operation, params: Any, caller: Caller, session: Session | None) -> Any:
-    result = perform(hub.fabric, operation, params, caller, session.run_of if session else None)
-    if session is not None:
-        session.note(operation, result)
-    return result
+def _perform(
+    hub: Hub, operation: Operation, params: Any, caller: Caller, session: Session | None
+) -> tuple[Any, list[str]]:
+    if session is None:
+        return parted(perform(hub.fabric, operation, params, caller))
+    known = msgspec.structs.replace(caller, kept=session.secrets)
+    result, secrets = parted(perform(hub.fabric, operation, params, known, session.run_of))
+    session.note(operation, result, secrets)
+    return result, []
 
 
-def answered(result: Any) -> CallToolResult:
-    """A result: structured, and the same as text for clients that know only that."""
+def answered(result: Any, secrets: Sequence[str] = ()) -> CallToolResult:
+    """A result: structured, and the same as text for clients that know only that.
+
+    Secrets are for the client's program, which sends them along, and not for the model that it works for.
+    """
     data = msgspec.to_builtins(result)
     text = msgspec.json.encode(result).decode()
-    return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+    answer = CallToolResult(content=[TextContent(text=text)], structured_content=data)
+    return answer.model_copy(update={"meta": {SECRETS: list(secrets)}}) if secrets else answer
 
 
 def refused(error: AofError) -> CallToolResult:

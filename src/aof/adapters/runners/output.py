@@ -11,9 +11,9 @@ _CHUNK = 65_536
 
 
 class Kept:
-    """One stream: a pipe that is read and a file that grows."""
+    """One stream: a pipe that is read and a file that grows. What is `hidden` is blotted out in the file."""
 
-    def __init__(self, pipe: int, path: str, shown: str, most: int) -> None:
+    def __init__(self, pipe: int, path: str, shown: str, most: int, hidden: bytes = b"") -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
         self._shown = shown
@@ -21,6 +21,8 @@ class Kept:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self.came = 0
         self.kept = 0
+        self._hidden = hidden
+        self._back = b""
 
     def read(self) -> bytes | None:
         """What has come since; empty when nothing has, None at the end."""
@@ -33,13 +35,27 @@ class Kept:
         if not data:
             return None
         self.came += len(data)
+        self._keep(self._blotted(data))
+        return data
+
+    def _keep(self, data: bytes) -> None:
         room = data[: max(self._most - self.kept, 0)]
         if room:
             self.kept += os.write(self._file, room)
-        return data
+
+    def _blotted(self, data: bytes) -> bytes:
+        """Without what is hidden, as long as before; an end that may be the beginning of it is held back."""
+        if not self._hidden:
+            return data
+        whole = (self._back + data).replace(self._hidden, b"*" * len(self._hidden))
+        longest = min(len(self._hidden) - 1, len(whole))
+        back = next((size for size in range(longest, 0, -1) if self._hidden.startswith(whole[-size:])), 0)
+        self._back = whole[len(whole) - back :]
+        return whole[: len(whole) - back]
 
     def close(self) -> None:
         """Let go of pipe and file; the file says so when it does not hold everything."""
+        self._keep(self._back)
         if self.came > self.kept:
             os.write(self._file, f"\n[{self.came - self.kept:,} bytes more were not kept]\n".encode())
         os.close(self.pipe)

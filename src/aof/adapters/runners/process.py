@@ -88,8 +88,9 @@ class ProcessRunner:
         assert process.stdout is not None
         assert process.stderr is not None
         self._note(folder, work, process.pid)
-        out = Kept(os.dup(process.stdout.fileno()), f"{folder}/output.log", f"{shown}/output.log", self._most)
-        err = Kept(os.dup(process.stderr.fileno()), f"{folder}/errors.log", f"{shown}/errors.log", self._most)
+        hidden = work.secret.rpartition("/")[2].encode()
+        out = Kept(os.dup(process.stdout.fileno()), f"{folder}/output.log", f"{shown}/output.log", self._most, hidden)
+        err = Kept(os.dup(process.stderr.fileno()), f"{folder}/errors.log", f"{shown}/errors.log", self._most, hidden)
         process.stdout.close()
         process.stderr.close()
         worker = self._workers[work.run_id] = _Worker(work, process, out, err)
@@ -152,6 +153,7 @@ class ProcessRunner:
             "AOF_AGENT": work.agent,
             "AOF_ACTOR": work.agent,
             "AOF_EPOCH": str(work.epoch),
+            "AOF_RUN_SECRET": work.secret,
             **({"AOF_HOP": work.hop} if work.hop is not None else {}),
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aof.core.errors import AofError
 from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.runs.proving import lease_of, unproven
 from aof.core.runs.reported import apply_reported
 from aof.core.tasks import graph
 from aof.core.tasks.commands import Expire, Fail, OwnRule, Settle
@@ -33,6 +34,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
+        lease = lease_of(task, self.run) if self.run is not None else None
+        if lease is not None and (refusal := unproven(task, lease, self)):
+            return refusal
         return self._of_hop(records, task, now) if task.gated else self._of_task(records, task, now)
 
     def _of_task(self, records: Records, task: Task, now: int) -> Verdict:

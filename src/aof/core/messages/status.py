@@ -30,6 +30,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
     progress: str | None = None
     blockers: tuple[str, ...] = ()
     notes: str | None = None
+    secret_digest: str | None = None
 
     def needs(self, known: Records) -> Needs:
         """What the same update by any other way needs."""
@@ -101,6 +102,8 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         report = Report(
             actor=self.actor,
             run=self.run,
+            proven=self.proven,
+            proof=self.proof,
             task_id=task.id,
             text=self.progress,
             note=self.notes,
@@ -109,7 +112,16 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         return decide(records, report, now)
 
     def _update(self, reason: str | None = None) -> Update:
-        return Update(actor=self.actor, run=self.run, task_id=self.task_id, status=self.status, reason=reason)
+        return Update(
+            actor=self.actor,
+            run=self.run,
+            proven=self.proven,
+            proof=self.proof,
+            secret_digest=self.secret_digest,
+            task_id=self.task_id,
+            status=self.status,
+            reason=reason,
+        )
 
     def reason(self) -> str | None:
         """The first of blockers, notes and progress that there is, as long as a reason may be."""

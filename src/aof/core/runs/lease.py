@@ -9,6 +9,7 @@ from aof.core.ids import run_id
 from aof.core.limits import REASON, names, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.ending import close_run
+from aof.core.runs.proving import unproven
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.commands import Beat, Claim, OnTask, Release
@@ -30,7 +31,8 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
             Call("claim", {"task_id": task.id, "agent": command.acting}),
             status=task.status,
         )
-    if command.run is None and (refusal := _not_recognised(task, lease, command.acting)):
+    refusal = _not_recognised(task, lease, command.acting) if command.run is None else None
+    if refusal := refusal or unproven(task, lease, command):
         return refusal
     return lease.agent if task.cancel is None else stale(task, lease.run_id)
 
@@ -102,14 +104,29 @@ def claim(records: Records, command: Claim, now: int) -> Verdict:
         )
     if refusal := graph.readiness(records, task, now):
         return refusal
-    verdict = start(records, task, command.acting, now, ttl_ms=command.ttl_ms, worker=command.worker)
+    verdict = start(
+        records,
+        task,
+        command.acting,
+        now,
+        ttl_ms=command.ttl_ms,
+        worker=command.worker,
+        secret_digest=command.secret_digest,
+    )
     if command.key is not None and isinstance(verdict, Decision):
         verdict.drafts[-1].payload["key"] = command.key
     return verdict
 
 
 def start(
-    records: Records, task: Task, agent: str, now: int, *, ttl_ms: int | None = None, worker: str = "pull"
+    records: Records,
+    task: Task,
+    agent: str,
+    now: int,
+    *,
+    ttl_ms: int | None = None,
+    worker: str = "pull",
+    secret_digest: str | None = None,
 ) -> Verdict:
     """The drafts of a new run under a new lease, whatever the status was."""
     ttl = task_ttl(records, task) if ttl_ms is None else ttl_ms
@@ -127,6 +144,8 @@ def start(
         "worker": worker,
         "cause": task.retry.cause or ("first" if attempt == 1 else "retry"),
     }
+    if secret_digest is not None:
+        payload["secretDigest"] = secret_digest
     first = Heartbeat(
         task_id=task.id, agent_id=agent, run_id=run, last_heartbeat=iso(now), beat_count=0, expires_at=expires
     )

@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """Who gave the command: `actor` called, `agent` acts (else the actor), `run` is the run it acts for."""
+    """Who gave the command: `actor` called, `agent` acts (else the actor), `run` is the run it acts for.
+
+    `proven` is who a token or a secret says the caller is: it acts as nobody else. `proof` is the digest of the secret
+    that came with it; empty where one is asked for and none came, None where nobody asks.
+    """
 
     actor: str
     agent: str | None = None
     run: str | None = None
+    proven: str | None = None
+    proof: str | None = None
 
     @property
     def acting(self) -> str:
@@ -86,10 +92,11 @@ class Attach(OnTask, frozen=True, kw_only=True):
 
 
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task, or one of its hops: a new run under a new lease."""
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
 
     hop: str | None = None
 
+    secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"
     key: str | None = None
@@ -119,11 +126,12 @@ class Report(OnTask, frozen=True, kw_only=True):
 
 
 class Update(OnTask, frozen=True, kw_only=True):
-    """Replace the body, move the status, or merely show life."""
+    """Replace the body, move the status, or merely show life. A run that it begins has the secret with this digest."""
 
     body: str | None = None
     status: Status | None = None
     reason: str | None = None
+    secret_digest: str | None = None
 
 
 class Edit(OnTask, frozen=True, kw_only=True):

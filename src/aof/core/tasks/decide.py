@@ -9,6 +9,7 @@ from aof.core import limits
 from aof.core.errors import AofError
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import completion, exiting, lease, recovery, retry, review
+from aof.core.runs.proving import contradicted
 from aof.core.tasks import (
     blocking,
     cancelling,
@@ -26,6 +27,8 @@ from aof.core.tasks import commands as c
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
+    if refusal := contradicted(records, command):
+        return refusal
     if isinstance(command, c.OwnRule):
         return command.decide(records, now)
     refusal = _unheard(records, command) or _forbidden(records, command)

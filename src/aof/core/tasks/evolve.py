@@ -113,6 +113,7 @@ def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
             ttl_ms=payload["ttlMs"],
             worker=payload["worker"],
             key=payload.get("key"),
+            secret_digest=payload.get("secretDigest"),
         ),
         "retry": retry,
         "progress": {},

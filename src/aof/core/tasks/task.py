@@ -27,7 +27,7 @@ class Routing(_Part, frozen=True, kw_only=True):
 
 
 class Lease(_Part, frozen=True, kw_only=True):
-    """Who may write to a running task, until when, under which epoch.
+    """Who may write to a running task, until when, under which epoch; whoever has its secret is the holder.
 
     A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
     """
@@ -41,6 +41,7 @@ class Lease(_Part, frozen=True, kw_only=True):
     ttl_ms: int
     worker: str
     key: str | None = None
+    secret_digest: str | None = None
 
 
 class Blocked(_Part, frozen=True, kw_only=True):

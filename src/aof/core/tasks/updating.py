@@ -82,30 +82,34 @@ def move(records: Records, task: Task, command: Update, now: int) -> Verdict:
     return refusal or handler(records, command, now)
 
 
-def _same(command: Update) -> dict[str, str | None]:
-    return {"actor": command.actor, "agent": command.agent, "run": command.run, "task_id": command.task_id}
+def same(command: Update) -> dict[str, str | None]:
+    """Who acts, on what, and what proves it."""
+    names = ("actor", "agent", "run", "task_id", "proven", "proof")
+    return {name: getattr(command, name) for name in names}
 
 
 def _claim(records: Records, command: Update, now: int) -> Verdict:
-    return lease.claim(records, msgspec.convert(_same(command), Claim), now)
+    given = same(command) | {"secret_digest": command.secret_digest}
+    return lease.claim(records, msgspec.convert(given, Claim), now)
 
 
 def _rework(records: Records, command: Update, now: int) -> Verdict:
     task = records.task(command.task_id)
-    return graph.occupied(records, task) or lease.start(records, task, command.acting, now)
+    digest = command.secret_digest
+    return graph.occupied(records, task) or lease.start(records, task, command.acting, now, secret_digest=digest)
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:
-    return lease.release(records, msgspec.convert(_same(command) | {"reason": command.reason}, Release), now)
+    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, Release), now)
 
 
 def _submit(records: Records, command: Update, now: int) -> Verdict:
     given = {"outcome": "needs_review", "summary": command.reason}
-    return completion.complete(records, msgspec.convert(_same(command) | given, Complete), now)
+    return completion.complete(records, msgspec.convert(same(command) | given, Complete), now)
 
 
 def _approve(records: Records, command: Update, now: int) -> Verdict:
-    return review.approve(records, msgspec.convert(_same(command) | {"reason": command.reason}, Approve), now)
+    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, Approve), now)
 
 
 def _bury(records: Records, command: Update, now: int) -> Verdict:
@@ -113,18 +117,18 @@ def _bury(records: Records, command: Update, now: int) -> Verdict:
     message = command.reason or f"given up by {command.acting}"
     if task.status == "in-progress":
         given = {"code": "given_up", "message": message, "retryable": False}
-        return retry.fail(records, msgspec.convert(_same(command) | given, Fail), now)
+        return retry.fail(records, msgspec.convert(same(command) | given, Fail), now)
     error = failure(task, now, "given_up", message, "failed")
     return Decision(drafts=retry.buried(records, task, now, reason=message, error=error))
 
 
 def _block(records: Records, command: Update, now: int) -> Verdict:
     reason = command.reason or f"blocked by {command.acting}"
-    return blocking.block(records, msgspec.convert(_same(command) | {"reason": reason}, Block), now)
+    return blocking.block(records, msgspec.convert(same(command) | {"reason": reason}, Block), now)
 
 
 def _unblock(records: Records, command: Update, now: int) -> Verdict:
-    return blocking.unblock(records, msgspec.convert(_same(command), Unblock), now)
+    return blocking.unblock(records, msgspec.convert(same(command), Unblock), now)
 
 
 def _shelve(records: Records, command: Update, _now: int) -> Verdict:
@@ -142,12 +146,12 @@ def _queue(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _cancel(records: Records, command: Update, now: int) -> Verdict:
-    return cancelling.cancel(records, msgspec.convert(_same(command) | {"reason": command.reason}, CancelTask), now)
+    return cancelling.cancel(records, msgspec.convert(same(command) | {"reason": command.reason}, CancelTask), now)
 
 
 def _retry(records: Records, command: Update, now: int) -> Verdict:
     given = {"reason": command.reason or "retried"}
-    return retry.retry(records, msgspec.convert(_same(command) | given, RetryTask), now)
+    return retry.retry(records, msgspec.convert(same(command) | given, RetryTask), now)
 
 
 _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {

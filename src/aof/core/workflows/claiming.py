@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aof.core import limits
 from aof.core.errors import (
     AlreadyClaimed,
@@ -21,6 +19,7 @@ from aof.core.ids import run_id
 from aof.core.org.finding import suggestion
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import beat_after, task_ttl
+from aof.core.runs.proving import unproven
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import commands as c
 from aof.core.tasks import editing, graph
@@ -47,7 +46,8 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
-    refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, key=command.key)
+    more = {"key": command.key, "secretDigest": command.secret_digest}
+    refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
     if refusal is not None:
         return refusal
     run = run_id(task.id, task.retry.attempts + 1)
@@ -177,15 +177,14 @@ def start(
     *,
     ttl_ms: int | None = None,
     worker: str = "pull",
-    key: str | None = None,
+    **more: str | None,
 ) -> AofError | None:
-    """A new run of the hop under a new lease."""
+    """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
     task = walk.task
     ttl = task_ttl(walk.records, task) if ttl_ms is None else ttl_ms
     if problem := limits.names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
         return problem
     attempt = task.retry.attempts + 1
-    more: dict[str, Any] = {"key": key} if key is not None else {}
     walk.add(
         "task.attempt.started",
         hop.id,
@@ -221,7 +220,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
     running = workflow.running()
     if command.run is not None:
         own = [hop for hop in running if hop.lease is not None and hop.lease.run_id == command.run]
-        return own[0] if own and task.cancel is None else _stale(task, command.run)
+        return _shown(task, own[0], command) if own and task.cancel is None else _stale(task, command.run)
     mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
     if not running:
         call = Call("claim", {"task_id": task.id, "agent": command.acting})
@@ -241,7 +240,13 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
             "name the run that the claim returned",
             Call("heartbeat", {"task_id": task.id, "run": mine[0].run_id}),
         )
-    return mine[0] if task.cancel is None else _stale(task, str(mine[0].run_id))
+    return _shown(task, mine[0], command) if task.cancel is None else _stale(task, str(mine[0].run_id))
+
+
+def _shown(task: Task, hop: HopState, command: c.OnTask) -> HopState | AofError:
+    """The hop, where the caller has shown what it was asked to show."""
+    assert hop.lease is not None
+    return unproven(task, hop.lease, command) or hop
 
 
 def _stale(task: Task, run: str) -> StaleLease:

@@ -86,6 +86,7 @@ def _started(hop: HopState, payload: Payload, run_id: str | None, at: str) -> di
         ttl_ms=payload["ttlMs"],
         worker=payload["worker"],
         key=payload.get("key"),
+        secret_digest=payload.get("secretDigest"),
     )
     return {
         "status": "running",

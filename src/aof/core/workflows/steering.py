@@ -215,24 +215,25 @@ def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
     return handler(records, task, command, now) if handler else updating.move(records, task, command, now)
 
 
-def _same(command: c.Update) -> dict[str, Any]:
-    return {"actor": command.actor, "agent": command.agent, "run": command.run, "task_id": command.task_id}
-
-
 def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return claiming.claim(records, msgspec.convert(_same(command), c.Claim), now)
+    given = updating.same(command) | {"secret_digest": command.secret_digest}
+    return claiming.claim(records, msgspec.convert(given, c.Claim), now)
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return claiming.release(records, msgspec.convert(_same(command) | {"reason": command.reason}, c.Release), now)
+    return claiming.release(
+        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, c.Release), now
+    )
 
 
 def _unblock(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return unblock(records, msgspec.convert(_same(command), c.Unblock), now)
+    return unblock(records, msgspec.convert(updating.same(command), c.Unblock), now)
 
 
 def _retry(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return retry(records, msgspec.convert(_same(command) | {"reason": command.reason or "retried"}, c.RetryTask), now)
+    return retry(
+        records, msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, c.RetryTask), now
+    )
 
 
 def _bury(records: Records, task: Task, command: c.Update, now: int) -> Verdict:

@@ -10,7 +10,7 @@ import msgspec
 
 from aof.core.errors import LogDamaged
 from aof.core.events import Event
-from aof.stores.filesystem.hashing import hexdigest
+from aof.hashing import hexdigest
 from aof.stores.filesystem.line_end import CLOSE, MARK, TAIL_BYTES
 
 _encode = msgspec.json.Encoder().encode

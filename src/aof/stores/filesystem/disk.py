@@ -57,6 +57,18 @@ class Disk:
         finally:
             os.close(fd)
 
+    def write_private(self, path: str, data: bytes) -> None:
+        """Create a file that only its owner may read, or empty it, write all of the data and flush it."""
+        fd = os.open(path, _NEW_FILE, 0o600)
+        try:
+            os.fchmod(fd, 0o600)  # one that was left there keeps the rights it had
+            written = os.write(fd, data)
+            while written < len(data):
+                written += os.write(fd, memoryview(data)[written:])
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
     def rename(self, source: str, target: str) -> None:
         """Put a file in the place of another, atomically."""
         os.rename(source, target)

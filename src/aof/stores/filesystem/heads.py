@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 
 from aof.core.ids import is_task_id, split_task_id, task_id
+from aof.hashing import hexdigest
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.hashing import hexdigest
 from aof.stores.filesystem.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
 
 _LINE = 32

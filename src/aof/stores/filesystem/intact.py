@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from aof.core.errors import AofError
 from aof.core.tasks.task import Task
+from aof.hashing import hexdigest
 from aof.stores.filesystem import markdown
-from aof.stores.filesystem.hashing import hexdigest
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 

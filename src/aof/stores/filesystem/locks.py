@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from aof.core.errors import LockTimeout
-from aof.stores.filesystem.hashing import hexdigest
+from aof.hashing import hexdigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

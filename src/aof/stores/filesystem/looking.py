@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from aof.stores.filesystem.hashing import hexdigest
+from aof.hashing import hexdigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         new = f"{self._paths.temporary}/tokens-{os.getpid()}"
-        self._disk.write_durable(new, data)
+        self._disk.write_private(new, data)
         self._disk.rename(new, self._path)
         self._disk.sync_dir(self._paths.root)
 

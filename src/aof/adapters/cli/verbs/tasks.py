@@ -45,6 +45,8 @@ def claim(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         screen.line(f"{claimed.task_id}  claimed by {given['agent']} as {claimed.run_id}, until {claimed.expires_at}")
+        if context.fabric.needs_secret and isinstance(claimed.secret, str):
+            screen.line(f"AOF_RUN_SECRET={claimed.secret}")
 
     return Answer(claimed, text)
 

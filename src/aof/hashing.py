@@ -1,4 +1,4 @@
-"""SHA-256, as files, heads and the log's chain use it.
+"""SHA-256, as files, heads, the log's chain and secrets use it. Must not know what is hashed.
 
 `hashlib` loads OpenSSL, which takes milliseconds and pays only after some hundred digests. A call on the command line
 makes a few; so it begins with Python's own small module, as the standard library's `random` does.

@@ -1,0 +1,110 @@
+"""How a caller's commands reach the core: with who it has proven to be, and with a secret for each run that begins.
+
+Must not know which store or surface is in use. Whoever proves nothing, and is not asked to, loads nothing here.
+"""
+
+from __future__ import annotations
+
+from aof.app.carrying import Carrying, there
+from aof.core.ids import task_of_run
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    import msgspec
+
+    from aof.app import identity, results
+    from aof.app.execute import Done
+    from aof.app.identity import Identity
+    from aof.app.results import Moved
+    from aof.core.runs import proving
+    from aof.core.tasks.commands import OnTask
+else:  # questions need none of these
+    msgspec = Lazily("msgspec")
+    identity = Lazily("aof.app.identity")
+    results = Lazily("aof.app.results")
+    proving = Lazily("aof.core.runs.proving")
+
+
+class Asking(Carrying):
+    """The part of a fabric that knows its caller."""
+
+    _secret: str | None = None
+    _identity: Identity | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who calls, unless a call says otherwise."""
+        return self._actor
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether writes to a run count only with its secret."""
+        return self._policy.require_secret
+
+    def as_actor(self, actor: str, run: str | None = None) -> Self:
+        """The same data, asked by somebody else; closing either closes both. What was proven stays so."""
+        return self._view(_actor=actor, _run=run)
+
+    def as_run(self, secret: str) -> Self:
+        """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
+        return self._known_as(identity.Identity(secret=secret, behalf=self._actor))
+
+    def _as_service(self) -> Self:
+        """The same data, asked by the service that looks after everybody's runs."""
+        return self._known_as(identity.SERVICE)
+
+    def _proven(self) -> str | None:
+        """Who the caller has proven to be, where it acts as nobody else."""
+        who = self._who()
+        return identity.name_of(who) if who is not None else None
+
+    def _claims_as(self, agent: str) -> None:
+        """Refuse a claim for another before anybody looks for a task."""
+        name = self._proven()
+        if name is not None and name != agent:
+            raise proving.mismatch(name, agent)
+
+    def _who(self) -> Identity | None:
+        """What is known of the caller: by the surface that asks for it, else by the secret of this process."""
+        if self._identity is None and self._secret is not None:
+            self._identity = identity.Identity(secret=self._secret)
+        return self._identity
+
+    def _known_as(self, who: Identity | None) -> Self:
+        """The same data, asked by a caller of whom this is known."""
+        return self._view(_identity=who, _secret=None)
+
+    def _view(self, **changes: object) -> Self:
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__ | changes)
+        return view
+
+    def _moved(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
+        task = there(self._on(kind, task_id, **given))
+        return results.Moved(task_id=task.id, status=task.status)
+
+    def _on(self, kind: type[OnTask], task_id: str, /, *, actor: str | None = None, **given: Any) -> Done:
+        full = self._reading.resolve(task_id)
+        run = given.pop("run", None)
+        if run is None and self._run is not None and task_of_run(self._run) == full:
+            run = self._run
+        return self._ask(self._command(kind, {"actor": actor or self._actor, "task_id": full, "run": run, **given}))
+
+    def _ask(self, command: OnTask) -> Done:
+        """Carry out what the caller wants; the secret of a run that begins is told here and nowhere else."""
+        asked, who = self._policy.require_secret, self._who()
+        if asked or who is not None:
+            command = identity.stamped(self.get, who or identity.NOBODY, command, asked=asked)
+        if not identity.begins(command):
+            return self._execute(command)
+        random, digest = identity.draw()
+        done = self._execute(msgspec.structs.replace(command, secret_digest=digest))
+        begun = next((event for event in done.events if event.payload.get("secretDigest") == digest), None)
+        if begun is None:
+            return done
+        return msgspec.structs.replace(
+            done, secret=proving.secret_of(str(begun.run_id), begun.payload["agent"], random)
+        )

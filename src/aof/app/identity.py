@@ -1,0 +1,141 @@
+"""Who a caller has proven to be, put to every command that it gives: by a token, by the secret of a run, or by neither.
+
+Draws the secrets of new runs, too. Must not know how a secret arrives or what a command does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof.core.errors import ActorMismatch, TaskNotFound
+from aof.core.runs import proving
+from aof.core.tasks import commands as c
+from aof.hashing import hexdigest
+
+if TYPE_CHECKING:
+    from aof.core.runs.proving import Secret
+    from aof.core.tasks.commands import OnTask
+    from aof.core.tasks.task import Task
+
+    Get = Callable[[str], Task]
+
+_BYTES = 32
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a caller.
+
+    `agent` is whom a token names: it acts as nobody else. `secret` is of a run: whoever sends it acts as its agent.
+    `kept` are secrets that speak only for writes to their own runs.
+    `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
+    `trusted` is the service itself, which looks after everybody's runs.
+    """
+
+    agent: str | None = None
+    secret: str | None = None
+    kept: tuple[str, ...] = ()
+    behalf: str | None = None
+    trusted: bool = False
+
+    def __repr__(self) -> str:
+        return f"Identity(agent={self.agent!r})"
+
+
+NOBODY = Identity()
+SERVICE = Identity(trusted=True)
+
+
+def draw() -> tuple[str, str]:
+    """The random part of a new secret, and its digest."""
+    random = os.urandom(_BYTES).hex()
+    return random, hexdigest(random.encode())
+
+
+def name_of(identity: Identity) -> str | None:
+    """Whom a token or a secret names; None where neither does."""
+    own = proving.understood(identity.secret) if identity.secret is not None else None
+    return identity.agent or (own.agent if own is not None else None)
+
+
+def begins(command: OnTask) -> bool:
+    """Whether the command may begin a run that goes on after it."""
+    takes = hasattr(command, "secret_digest") and getattr(command, "status", None) == "in-progress"
+    return takes or isinstance(command, c.Claim)
+
+
+def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> OnTask:
+    """The command with what its caller has proven; raises where that contradicts what the caller claims.
+
+    `get` finds a task. `asked` says that writes to a run must come with its secret.
+    """
+    if identity.trusted:
+        return command
+    name, changes = identity.agent, {"proof": ""} if asked else {}
+    own = _fitting(identity, command)
+    if own is not None:
+        if name is not None and name != own.agent:
+            raise ActorMismatch(
+                f"this is a secret of {own.agent}, and the caller is {name[:80]}",
+                "send the secret of a run of your own, or none",
+                actor=name[:80],
+            )
+        name = own.agent
+        changes |= _with_secret(get, own, command)
+    if name is not None:
+        changes |= _as(name, command, identity.behalf)
+    return msgspec.structs.replace(command, **changes) if changes else command
+
+
+def _fitting(identity: Identity, command: OnTask) -> Secret | None:
+    """The secret that speaks for this command."""
+    kept = [own for own in map(proving.understood, identity.kept) if own is not None]
+    for own in reversed(kept):
+        if command.run == own.run or (command.run is None and command.task_id == own.task_id):
+            return own
+    if identity.secret is None:
+        return None
+    sent = proving.understood(identity.secret)
+    if sent is None:
+        raise proving.unknown_secret()
+    return sent
+
+
+def _with_secret(get: Get, own: Secret, command: OnTask) -> dict[str, Any]:
+    """A write to its own run is held against the lease when it is decided; for any other the run is looked up here."""
+    if command.task_id != own.task_id and command.run != own.run:
+        look_up(get, own)
+        return {}
+    if command.run not in (None, own.run):
+        raise ActorMismatch(
+            f"this is the secret of {own.run}, and the call is for {str(command.run)[:80]}",
+            "leave 'run' out, or send the secret of that run",
+            run_id=own.run,
+        )
+    return {"proof": hexdigest(own.random.encode()), "run": own.run}
+
+
+def _as(name: str, command: OnTask, behalf: str | None) -> dict[str, Any]:
+    """Who acts is who was proven; who calls is too, or the one that acts for it."""
+    caller = getattr(command, "caller", command.actor)
+    if caller not in (name, behalf):
+        raise proving.mismatch(name, caller, command)
+    if command.actor != name and command.agent is None and not isinstance(command, c.OwnRule):
+        return {"proven": name, "agent": name}
+    return {"proven": name}
+
+
+def look_up(get: Get, own: Secret) -> None:
+    """Raises unless this is the secret of a run that is under way."""
+    try:
+        task = get(own.task_id)
+    except TaskNotFound:
+        raise proving.unknown_secret() from None
+    lease = proving.lease_of(task, own.run)
+    if lease is None:
+        raise proving.over(task.id, own.run)
+    if lease.secret_digest != hexdigest(own.random.encode()) or lease.agent != own.agent:
+        raise proving.unknown_secret()

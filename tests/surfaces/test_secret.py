@@ -1,0 +1,351 @@
+"""The secret of a run: whoever sends it is the run's agent, on every surface, and nobody else can say to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+import aof
+from aof.adapters.mcp.secrecy import SECRETS
+from aof.app.fabric import Fabric
+from aof.app.telling import wire_names
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import AofError, Call
+from tests.support.desk import contents
+from tests.surfaces.doors import (
+    Answer,
+    OnTheCommandLine,
+    OverHttp,
+    OverMcp,
+    Refusal,
+    http_server,
+    mcp_session,
+    new_token,
+)
+
+Ask = Callable[..., Answer]
+Sends = Callable[[str], Ask]
+SURFACES = ("python", "cli", "mcp", "http")
+CHART = {
+    "schemaVersion": 1,
+    "agents": [
+        {"id": "ada", "concurrency": 99},
+        {"id": "bob", "concurrency": 99},
+        {"id": "rita", "roles": ["reviewer"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
+    """A data directory with two workers and a reviewer."""
+    root = Path(init_data_dir(tmp_path_factory.mktemp("secret") / ".aof")[0])
+    (root / "aof.toml").write_text("[storage]\nlockTimeout = 1\n")
+    (root / "org").mkdir(exist_ok=True)
+    (root / "org/org-chart.yaml").write_text(json.dumps(CHART))
+    with open_fabric(root, actor="pm") as fabric:
+        yield fabric
+
+
+def _root(fabric: Fabric) -> Path:
+    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def server(fabric: Fabric) -> Iterator[tuple[str, str]]:
+    """The address of a server on it, and ada's token."""
+    with http_server(_root(fabric)) as url:
+        yield url, new_token(_root(fabric), "ada", "agent")
+
+
+@pytest.fixture(params=SURFACES)
+def sends(request: pytest.FixtureRequest, fabric: Fabric) -> Iterator[Sends]:
+    """What sends calls with a secret, over each surface."""
+    root = _root(fabric)
+    with ExitStack() as stack:
+
+        def sending(secret: str) -> Ask:
+            match request.param:
+                case "python":
+                    return _in_python(stack.enter_context(aof.open(root, secret=secret)))
+                case "cli":
+                    variables = {"AOF_ACTOR": "", "AOF_RUN_SECRET": secret}
+                    return OnTheCommandLine(root, fabric, variables).ask
+                case "mcp":
+                    session = mcp_session(root, tools="all", actor="", secret=secret)
+                    return OverMcp(root, fabric, *stack.enter_context(session)).ask
+                case _:
+                    url, token = request.getfixturevalue("server")
+                    headers = [(b"Authorization", f"Bearer {token}".encode()), (b"AOF-Run-Secret", secret.encode())]
+                    return OverHttp(
+                        root, fabric, stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30))
+                    ).ask
+
+        yield sending
+
+
+def _in_python(fabric: Fabric) -> Ask:
+    def ask(operation: str, **given: Any) -> Answer:
+        try:
+            actor = given.pop("actor", None)
+            view = fabric if actor is None else fabric.as_actor(actor)
+            getattr(view, operation)(**given)
+        except AofError as error:
+            return Refusal(error.code, error.message, error.hint)
+        return {}
+
+    return ask
+
+
+def _code(answer: Answer) -> str:
+    return answer.code if isinstance(answer, Refusal) else "done"
+
+
+def _claimed(fabric: Fabric, agent: str = "ada", **given: Any) -> tuple[str, str]:
+    """A task that the agent holds, and its secret."""
+    work = fabric.claim(fabric.create("Work").task_id, agent=agent, **given)
+    assert isinstance(work.secret, str)
+    return work.task_id, work.secret
+
+
+@contextmanager
+def _unchanged(fabric: Fabric) -> Iterator[None]:
+    before = contents(_root(fabric))
+    yield
+    assert contents(_root(fabric)) == before
+
+
+def test_whoever_sends_the_secret_acts_as_the_runs_agent(fabric: Fabric, sends: Sends) -> None:
+    task_id, secret = _claimed(fabric)
+    ask = sends(secret)
+    assert _code(ask("progress", task_id=task_id, text="half")) == "done"
+    assert _code(ask("create", title="Found on the way", brief="Look at it.")) == "done"
+    said = [event for event in fabric.events() if event.type == "task.progress"][-1]
+    assert (said.actor, said.task_id) == ("ada", task_id)
+    assert [event.actor for event in fabric.events() if event.type == "task.created"][-1] == "ada"
+    assert _code(ask("complete", task_id=task_id, summary="done")) == "done"
+    assert fabric.get(task_id).status == "review"
+
+
+def test_a_name_that_contradicts_the_secret_is_refused_and_changes_nothing(fabric: Fabric, sends: Sends) -> None:
+    task_id, secret = _claimed(fabric)
+    others, _ = _claimed(fabric, "bob")
+    lease = fabric.get(others).lease
+    assert lease is not None
+    ask = sends(secret)
+    with _unchanged(fabric):
+        for given in (
+            {"operation": "complete", "task_id": task_id, "actor": "bob"},
+            {"operation": "cancel", "task_id": task_id, "actor": "bob"},
+            {"operation": "create", "title": "Forged", "brief": "x", "actor": "pm"},
+            {"operation": "claim", "agent": "bob"},
+            {"operation": "heartbeat", "task_id": task_id, "agent": "bob"},
+            {"operation": "complete", "task_id": others, "run": lease.run_id},
+        ):
+            answer = ask(**given)
+            assert _code(answer) == "actor_mismatch", given
+            assert isinstance(answer, Refusal)
+            assert "leave" in answer.hint
+            assert secret.rpartition("/")[2] not in f"{answer}"
+
+
+def test_a_worker_with_a_secret_does_only_what_its_roles_allow(fabric: Fabric, sends: Sends) -> None:
+    task_id, secret = _claimed(fabric)
+    own, _ = _claimed(fabric)
+    fabric.complete(own, agent="ada")
+    others, _ = _claimed(fabric, "bob")
+    reviewed, _ = _claimed(fabric, "bob")
+    fabric.complete(reviewed, agent="bob")
+    ask = sends(secret)
+    with _unchanged(fabric):
+        assert _code(ask("approve", task_id=own)) == "self_approval"
+        assert _code(ask("update", task_id=own, status="done")) == "self_approval"
+        assert _code(ask("approve", task_id=reviewed)) == "not_allowed"
+        assert _code(ask("cancel", task_id=others)) == "not_allowed"
+        assert _code(ask("edit", task_id=others, title="Mine now")) == "not_allowed"
+        assert _code(ask("heartbeat", task_id=others)) == "not_lease_holder"
+    assert _code(ask("cancel", task_id=task_id)) == "done"
+
+
+def _wrong(secret: str) -> list[str]:
+    run, agent, random = secret.split("/")
+    other = "0" * 64 if random != "0" * 64 else "1" * 64
+    return [
+        f"{run}/{agent}/{other}",
+        f"RUN-2026-01-01-001-1/{agent}/{random}",
+        "garbage",
+        "x" * 5_000,
+        "ünï/cödé/✓",
+        f"{run}/{agent}/{sha256(random.encode()).hexdigest()}",
+    ]
+
+
+def test_a_wrong_secret_is_refused_and_not_repeated(fabric: Fabric, sends: Sends) -> None:
+    task_id, secret = _claimed(fabric)
+    for wrong in _wrong(secret):
+        ask = sends(wrong)
+        with _unchanged(fabric):
+            for answer in (ask("heartbeat", task_id=task_id), ask("block", task_id=task_id, reason="x")):
+                assert _code(answer) == "unauthenticated", wrong
+                assert isinstance(answer, Refusal)
+                assert wrong not in f"{answer.message} {answer.hint}"
+
+
+def test_the_secret_of_a_run_that_was_replaced_is_stale(fabric: Fabric, sends: Sends) -> None:
+    task_id, old = _claimed(fabric)
+    fabric.release(task_id, agent="ada")
+    ask = sends(old)
+    with _unchanged(fabric):
+        for given in ({"operation": "heartbeat"}, {"operation": "cancel"}, {"operation": "complete", "summary": "x"}):
+            assert _code(ask(task_id=task_id, **given)) == "stale_lease"
+        assert _code(ask("create", title="By a ghost", brief="Boo.")) == "stale_lease"
+    assert fabric.claim(task_id, agent="bob").secret != old
+    with _unchanged(fabric):
+        assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
+
+
+def test_the_environment_of_one_data_directory_proves_nothing_in_another(
+    fabric: Fabric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, secret = _claimed(fabric)
+    monkeypatch.setenv("AOF_RUN_SECRET", secret)
+    monkeypatch.setenv("AOF_DATA_DIR", str(_root(fabric)))
+    root, _ = init_data_dir(tmp_path / ".aof")
+    with aof.open(root, actor="pm") as elsewhere:
+        elsewhere.create("Not ada's")
+    with aof.open(actor="pm") as here, pytest.raises(aof.errors.ActorMismatch):
+        here.create("Forged")
+
+
+def test_a_claim_tells_the_secret_once_and_keeps_its_digest(fabric: Fabric, server: tuple[str, str]) -> None:
+    root = _root(fabric)
+    url, token = server
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+        http = OverHttp(root, fabric, client)
+        for ask in (http.ask, OnTheCommandLine(root, fabric).ask):
+            task_id = fabric.create("Once").task_id
+            given = {"task_id": task_id, "agent": "ada", "key": f"key of {task_id}"}
+            first, again = ask("claim", **given), ask("claim", **given)
+            assert isinstance(first, dict)
+            assert isinstance(again, dict)
+            assert "secret" not in again
+            lease = fabric.get(task_id).lease
+            assert lease is not None
+            random = first["secret"].removeprefix(f"{first['runId']}/ada/")
+            assert lease.secret_digest == sha256(random.encode()).hexdigest()
+
+
+def test_of_two_that_claim_at_once_one_has_the_secret(fabric: Fabric) -> None:
+    task_id = fabric.create("One winner").task_id
+    first = OnTheCommandLine(_root(fabric), fabric).ask("claim", task_id=task_id, agent="ada")
+    second = OnTheCommandLine(_root(fabric), fabric).ask("claim", task_id=task_id, agent="bob")
+    assert isinstance(first, dict)
+    assert _code(second) == "already_claimed"
+    assert first["secret"].rpartition("/")[2] not in f"{second}"
+
+
+def test_a_session_keeps_the_secret_and_the_model_never_sees_it(fabric: Fabric) -> None:
+    task_id = fabric.create("In a session").task_id
+    with mcp_session(_root(fabric), tools="all", actor="ada") as (portal, client):
+        mcp = OverMcp(_root(fabric), fabric, portal, client)
+        listed = portal.call(client.list_tools)
+        assert "secret" not in listed.model_dump_json().lower()
+        assert "secret" not in f"{mcp.ask('claim', task_id=task_id)}"
+        with _unchanged(fabric):
+            assert _code(mcp.ask("complete", task_id=task_id, actor="bob")) == "actor_mismatch"
+            assert _code(mcp.ask("release", task_id=task_id, agent="bob")) == "actor_mismatch"
+        assert _code(mcp.ask("complete", task_id=task_id, actor="ada")) == "done"
+        other = fabric.create("By an update").task_id
+        begun = mcp.ask("update", task_id=other, status="in-progress")
+        assert "secret" not in f"{begun}"
+        assert _code(mcp.ask("progress", task_id=other, text="x", actor="bob")) == "actor_mismatch"
+
+
+@contextmanager
+def _mcp_over_http(fabric: Fabric, url: str, mode: str, **headers: str) -> Iterator[OverMcp]:
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
+        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
+            yield OverMcp(_root(fabric), fabric, portal, client)
+
+
+def test_without_sessions_the_clients_program_gets_the_secret_and_sends_it(
+    fabric: Fabric, server: tuple[str, str]
+) -> None:
+    url, token = server
+    task_id = fabric.create("No session").task_id
+    proven = {"Authorization": f"Bearer {token}"}
+    with _mcp_over_http(fabric, url, "auto", **proven) as mcp:
+        claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
+    assert claimed.meta is not None
+    (secret,) = claimed.meta[SECRETS]
+    random = secret.rpartition("/")[2]
+    assert random not in f"{claimed.content} {claimed.structured_content}"
+    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": _wrong(secret)[0]}) as forger:
+        assert _code(forger.ask("complete", task_id=task_id)) == "unauthenticated"
+    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": secret}) as holder:
+        assert _code(holder.ask("complete", task_id=task_id)) == "done"
+
+
+def test_a_session_over_http_keeps_the_secret_too(fabric: Fabric, server: tuple[str, str]) -> None:
+    url, token = server
+    task_id = fabric.create("With a session").task_id
+    with _mcp_over_http(fabric, url, "legacy", Authorization=f"Bearer {token}") as mcp:
+        claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
+        assert claimed.meta is None or SECRETS not in claimed.meta
+        assert "secret" not in f"{claimed.content} {claimed.structured_content}"
+        assert _code(mcp.ask("complete", task_id=task_id)) == "done"
+
+
+def test_a_token_of_an_agent_acts_for_no_other_run(fabric: Fabric, server: tuple[str, str]) -> None:
+    url, token = server
+    others, _ = _claimed(fabric, "bob")
+    lease = fabric.get(others).lease
+    assert lease is not None
+    message = {
+        "protocol": "aof",
+        "version": 1,
+        "type": "completion.report",
+        "taskId": others,
+        "fromAgent": "bob",
+        "toAgent": "dispatcher",
+        "sentAt": "2026-03-02T09:00:00Z",
+        "payload": {"outcome": "done", "summaryRef": "outputs/s.md", "deliverables": [], "blockers": []},
+    }
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+        http = OverHttp(_root(fabric), fabric, client)
+        with _unchanged(fabric):
+            for operation in ("complete", "heartbeat", "release", "fail"):
+                assert _code(http.ask(operation, task_id=others, run=lease.run_id)) == "actor_mismatch"
+            assert _code(http.ask("session_end", run=lease.run_id)) == "actor_mismatch"
+        sent = http.ask("send", messages=[json.dumps(message)])
+    assert isinstance(sent, dict)
+    assert [(row["outcome"], row["reason"]) for row in sent["results"]] == [("rejected", "actor_mismatch")]
+    assert fabric.get(others).lease == lease
+
+
+def test_only_the_owner_may_read_the_tokens(fabric: Fabric) -> None:
+    new_token(_root(fabric), "eve", "reader")
+    assert (_root(fabric) / "tokens.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_call_in_a_hint_is_one_that_works(fabric: Fabric) -> None:
+    task_id, secret = _claimed(fabric)
+    with aof.open(_root(fabric), secret=secret) as ada:
+        with pytest.raises(aof.errors.ActorMismatch) as refused:
+            ada.heartbeat(task_id, agent="bob")
+        call = refused.value.call
+        assert call is not None
+        assert wire_names(Call(call.operation, call.arguments)) == {"taskId": task_id}
+        assert getattr(ada, call.operation)(**call.arguments).task_id == task_id
