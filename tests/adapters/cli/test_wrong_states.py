@@ -109,7 +109,9 @@ def test_a_missing_permission_is_told(folder: Path) -> None:
         as_others = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     locks.chmod(0o000)
     try:
-        said_well(aof("create", "second", cwd=folder, prefix=as_others), 1, "is read-only for this user", "the right to write")
+        said_well(
+            aof("create", "second", cwd=folder, prefix=as_others), 1, "is read-only for this user", "the right to write"
+        )
         said = aof("list", "--json", cwd=folder, prefix=as_others)
         assert (said.code, said.error["code"]) == (1, "storage_failed")
     finally:
