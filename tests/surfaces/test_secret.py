@@ -209,10 +209,24 @@ def test_the_secret_of_a_run_that_was_replaced_is_stale(fabric: Fabric, sends: S
     with _unchanged(fabric):
         for given in ({"operation": "heartbeat"}, {"operation": "cancel"}, {"operation": "complete", "summary": "x"}):
             assert _code(ask(task_id=task_id, **given)) == "stale_lease"
-        assert _code(ask("create", title="By a ghost", brief="Boo.")) == "stale_lease"
     assert fabric.claim(task_id, agent="bob").secret != old
     with _unchanged(fabric):
         assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
+
+
+def test_after_its_run_an_agent_goes_on_under_its_own_name(fabric: Fabric, sends: Sends) -> None:
+    task_id, secret = _claimed(fabric)
+    fabric.complete(task_id, agent="ada", summary="Done.")
+    ask = sends(secret)
+    with _unchanged(fabric):
+        assert _code(ask("create", title="Not mine", brief="Who?", actor="bob")) == "actor_mismatch"
+        assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
+    assert isinstance(ask("create", title="What came up", brief="See the summary."), dict)
+    made = fabric.list().tasks[-1].id
+    assert (fabric.get(made).title, fabric.get(made).created_by) == ("What came up", "ada")
+    assert isinstance(ask("claim", task_id=made, agent="ada"), dict)
+    fabric.reject(task_id, blockers=["Once more."])
+    assert isinstance(ask("claim", task_id=task_id, agent="ada"), dict)
 
 
 def test_the_environment_of_one_data_directory_proves_nothing_in_another(
