@@ -23,7 +23,7 @@ NAMES = (
     "task.dependency.updated", "task.attempt.started", "task.attempt.completed", "task.attempt.failed",
 )  # fmt: skip
 _ATTEMPT = "task.attempt."
-_HIDDEN = ("workLog", "key", "layout")
+_HIDDEN = ("workLog", "key", "layout", "secretDigest")
 _WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}
 
 
