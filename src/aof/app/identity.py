@@ -91,11 +91,14 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
 
 
 def _fitting(identity: Identity, command: OnTask) -> Secret | None:
-    """The secret that speaks for this command."""
+    """The secret that speaks for this command; of several runs of one task the caller must say which is meant."""
     kept = [own for own in map(proving.understood, identity.kept) if own is not None]
-    for own in reversed(kept):
-        if command.run == own.run or (command.run is None and command.task_id == own.task_id):
-            return own
+    if command.run is not None:
+        fitting = [own for own in kept if own.run == command.run]
+    else:
+        fitting = [own for own in kept if own.task_id == command.task_id]
+    if len(fitting) == 1:
+        return fitting[0]
     if identity.secret is None:
         return None
     sent = proving.understood(identity.secret)
