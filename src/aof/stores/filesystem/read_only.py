@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from aof.core.errors import NoDataDirectory, ReadOnly, UnreadableTask
+from aof.core.errors import NoDataDirectory, ReadOnly
 from aof.core.events import Draft, Event, is_remark
 from aof.core.handoffs.handoff import Handoff
 from aof.core.runs.run import Heartbeat, Run
@@ -22,12 +22,12 @@ from aof.core.tasks.task import Task
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Active, Checkup, Page, Scope
-from aof.stores.filesystem import markdown
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.files import TaskFiles
 from aof.stores.filesystem.log_state import State, poisoned
-from aof.stores.filesystem.looking import digest, read
+from aof.stores.filesystem.looking import digest
+from aof.stores.filesystem.oddity import oddity
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position, Reader
 from aof.stores.filesystem.waiting import wait
@@ -137,15 +137,8 @@ class ReadOnlyStore(MemoryStore):
         written = next(iter(self._kept.one(task.id).last_files.items()), None)
         if written is None:
             return None
-        try:
-            data = read(f"{self.paths.root}/{written[0]}")
-            if data is not None and digest(data) == written[1]:
-                return None
-            if data is not None:
-                markdown.parse(data)
-        except (OSError, UnreadableTask):
-            return "unknown"
-        return "stale"
+        path, mark = written
+        return oddity(f"{self.paths.root}/{path}", lambda data: digest(data) == mark)
 
     def unsettled(self) -> NoReturn:
         """Refused: whoever asks wants to take in what people did."""

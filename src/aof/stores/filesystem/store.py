@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
-from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory, UnreadableTask
+from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.ids import is_task_id
 from aof.lazily import Lazily
 from aof.ports.lists import Query, Row, Rows
@@ -19,6 +19,7 @@ from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.locks import Held
 from aof.stores.filesystem.looking import digest, read, read_seen, seen
+from aof.stores.filesystem.oddity import oddity
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.paths import DIRECTORIES, Paths, folder_of
 from aof.stores.filesystem.reader import Position
@@ -366,15 +367,9 @@ class FilesystemStore(Parts):
 
     def _odd(self, task_id: str, folder: str) -> str | None:
         head = self.heads.get(task_id)
-        try:
-            data = read(self.paths.task(head.folder if head is not None else folder, task_id))
-            if data is not None and head is not None and head.matches(data):
-                return None
-            if data is not None:
-                markdown.parse(data)
-        except (OSError, UnreadableTask):
-            return "unknown"
-        return "stale"
+        if head is None:
+            return oddity(self.paths.task(folder, task_id), lambda _data: False)
+        return oddity(self.paths.task(head.folder, task_id), head.matches)
 
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
