@@ -3,6 +3,7 @@ PYTHON ?= python3
 EXTRAS ?= dev,bench
 BIN := .venv/bin
 READY := .venv/.ready
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 CODE := $(wildcard src tests bench examples)
 
 .PHONY: demo test test-full check bench clean
@@ -12,10 +13,10 @@ demo: $(READY)                ## see a small team of agents at work
 	$(BIN)/python examples/demo.py
 
 test: $(READY)                ## every test but the long sweeps
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-full: $(READY)           ## every test
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m ""
 
 check: $(READY)               ## style, types and the direction of imports
 	$(BIN)/python -m ruff check $(CODE)

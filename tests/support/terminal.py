@@ -32,6 +32,13 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"AOF_ACTOR": "tester", "TERM": "xterm-256color"} | more
 
 
+def readable(fd: int, seconds: float) -> bool:
+    """Whether something can be read within so many seconds. `select` would fail in a process with many open files."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(seconds * 1000))
+
+
 class Ended:
     """What one call said, and its exit code."""
 
@@ -151,7 +158,7 @@ class Terminal:
         return shown and first and termios.tcgetattr(self._slave) == self.before
 
     def _read(self) -> bool:
-        if not select.select([self._master], [], [], 0.05)[0]:
+        if not readable(self._master, 0.05):
             return False
         self.text += os.read(self._master, 65_536).decode(errors="replace").replace("\r\n", "\n")
         return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import pty
-import select
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from aof.adapters.cli.progress import Progress, Silent, progress
 from aof.adapters.system import SystemClock
 from aof.bootstrap import open_fabric
 from aof.stores.filesystem.locks import Locks
+from tests.support.terminal import readable
 
 CLEAR = b"\r\x1b[K"
 PATIENCE = 60.0
@@ -39,12 +39,12 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE
         while wanted not in self.shown:
             assert time.monotonic() < deadline, f"{wanted!r} is not in {self.shown!r}"
-            if select.select([self._fd], [], [], 1.0)[0]:
+            if readable(self._fd, 1.0):
                 self.shown += os.read(self._fd, 4096)
 
     def rest(self) -> bytes:
         """All that it wrote, after it has ended."""
-        while select.select([self._fd], [], [], 0)[0]:
+        while readable(self._fd, 0):
             try:
                 data = os.read(self._fd, 4096)
             except OSError:  # EIO: nobody has the terminal open any more
