@@ -98,7 +98,7 @@ class Asking(Carrying):
         asked, who = self._policy.require_secret, self._who()
         if asked or who is not None:
             command = identity.stamped(self.get, who or identity.NOBODY, command, asked=asked)
-        if not identity.begins(command):
+        if not _begins(command):
             return self._execute(command)
         random, digest = identity.draw()
         done = self._execute(msgspec.structs.replace(command, secret_digest=digest))
@@ -108,3 +108,8 @@ class Asking(Carrying):
         return msgspec.structs.replace(
             done, secret=proving.secret_of(str(begun.run_id), begun.payload["agent"], random)
         )
+
+
+def _begins(command: OnTask) -> bool:
+    """Whether the command may begin a run that goes on after it."""
+    return hasattr(command, "secret_digest") and getattr(command, "status", "in-progress") == "in-progress"

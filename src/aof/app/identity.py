@@ -61,12 +61,6 @@ def name_of(identity: Identity) -> str | None:
     return identity.agent or (own.agent if own is not None else None)
 
 
-def begins(command: OnTask) -> bool:
-    """Whether the command may begin a run that goes on after it."""
-    takes = hasattr(command, "secret_digest") and getattr(command, "status", None) == "in-progress"
-    return takes or isinstance(command, c.Claim)
-
-
 def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> OnTask:
     """The command with what its caller has proven; raises where that contradicts what the caller claims.
 
