@@ -10,6 +10,7 @@ from functools import wraps
 from types import FunctionType, UnionType
 
 from aof.core.errors import Call, InvalidInput
+from aof.core.shapes import ready
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
     import msgspec
 
     try:
-        msgspec.convert(value, kind)
+        msgspec.convert(value, ready(kind))
     except (msgspec.ValidationError, RecursionError) as error:
         from aof.core.complaints import complaint
 

@@ -17,6 +17,7 @@ from aof.app.identity import Identity
 from aof.app.schemas import shown_fields, shown_names
 from aof.core import limits
 from aof.core.errors import ActorMismatch, Call, InvalidInput, NotAllowed
+from aof.core.shapes import ready
 
 Role = Literal["reader", "agent", "admin"]
 ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
@@ -41,7 +42,7 @@ class Caller(msgspec.Struct, frozen=True):
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
     try:
-        params = msgspec.convert(given, operation.parameters, strict=strict)
+        params = msgspec.convert(given, ready(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
         raise _wrong(operation, str(error), given, tool=tool) from None
     if tool and isinstance(given, dict):

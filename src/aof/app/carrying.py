@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aof.app.arguments import invalid
 from aof.app.organising import Organising
+from aof.core.shapes import ready
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -33,7 +34,7 @@ class Carrying(Organising):
 
     def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
         try:
-            return msgspec.convert(given, kind)
+            return msgspec.convert(given, ready(kind))
         except msgspec.ValidationError as error:
             raise invalid(str(error), kind, given) from None
 

@@ -10,6 +10,7 @@ import msgspec
 from aof.app.results import Result
 from aof.core.errors import Call, InvalidInput
 from aof.core.org.finding import Finding
+from aof.core.shapes import ready
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import HopState, begun, workflow_of
 from aof.core.workflows.template import Hop, Template
@@ -45,7 +46,7 @@ class Portrait(Result, frozen=True, kw_only=True):
 
 def of_template(document: dict[str, Any]) -> Portrait:
     """A workflow that is written down."""
-    workflow = begun(msgspec.convert(document, Template))
+    workflow = begun(msgspec.convert(document, ready(Template)))
     return _drawn(workflow.template, workflow.digest, {}, None, None)
 
 
@@ -124,7 +125,7 @@ def _line(hop: Hop, state: HopState | None, depth: int) -> str:
 
 def nobody_for(document: dict[str, Any], chart: OrgChart) -> Iterator[Finding]:
     """A warning for each role that no active agent has."""
-    for number, hop in enumerate(msgspec.convert(document, Template).hops):
+    for number, hop in enumerate(msgspec.convert(document, ready(Template)).hops):
         for key, role in (("role", hop.role), ("escalateTo", hop.escalate_to)):
             active = [name for name in chart.holders.get(role or "", ()) if chart.by_id[name].active]
             if role is not None and not active:

@@ -13,9 +13,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
+from threading import BrokenBarrierError
 from typing import NamedTuple
 
 _CONTEXT = multiprocessing.get_context("fork")
@@ -133,12 +135,16 @@ def run(entry: Entry, folder: Path, seconds: float) -> Sample:
         pipes.append(ours)
         children.append(child)
     counted: list[_Counted] = []
+    reasons: list[str] = []
     for pipe, child in zip(pipes, children, strict=True):
-        found, why = pipe.recv() if pipe.poll(_PATIENCE + seconds) else (None, "it did not answer in time")
-        child.join(_PATIENCE)
+        found, why = _heard(pipe, child, seconds)
         if found is None:
-            raise RuntimeError(f"{entry.label} failed:\n{why}")
-        counted.append(found)
+            reasons.append(str(why))
+        else:
+            counted.append(found)
+    if reasons:  # those that only waited for one that failed have nothing to tell
+        own = [why for why in reasons if BrokenBarrierError.__name__ not in why]
+        raise RuntimeError(f"{entry.label} failed:\n{(own or reasons)[0]}")
     commits = sum(one.operations for one in counted) * entry.subject.commits
     rate = sum(one.operations / one.seconds for one in counted)
     return Sample(
@@ -147,6 +153,19 @@ def run(entry: Entry, folder: Path, seconds: float) -> Sample:
         user=sum(one.user for one in counted) / commits * 1e6,
         system=sum(one.system for one in counted) / commits * 1e6,
     )
+
+
+def _heard(pipe: Connection, child: BaseProcess, seconds: float) -> tuple[_Counted | None, str | None]:
+    """What a process counted, or why it could not."""
+    try:
+        told: tuple[_Counted | None, str | None] = (
+            pipe.recv() if pipe.poll(_PATIENCE + seconds) else (None, "it did not answer in time")
+        )
+    except EOFError:
+        child.join(_PATIENCE)
+        return None, f"it ended without a word, with exit code {child.exitcode}"
+    child.join(_PATIENCE)
+    return told
 
 
 def _work(  # noqa: PLR0917 - a process takes its arguments by place

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge
+from aof.core.shapes import ready
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
@@ -111,7 +112,7 @@ def _bare(text: str) -> Detected | None:
 
 
 def _glanced(data: bytes) -> dict[str, Any]:
-    found = msgspec.json.decode(data, type=_Glance)
+    found = msgspec.json.decode(data, type=ready(_Glance))
     return {name: getattr(found, name) for name in _Glance.__struct_fields__}
 
 

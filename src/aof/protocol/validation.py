@@ -15,6 +15,7 @@ from aof.core import limits
 from aof.core.errors import AofError, InvalidEnvelope, PayloadTooLarge, TaskIdMismatch
 from aof.core.ids import is_task_id
 from aof.core.runs.completion import escaping
+from aof.core.shapes import ready
 from aof.core.times import millis
 from aof.protocol.messages import (
     PAYLOADS,
@@ -58,7 +59,7 @@ def validate(fields: dict[str, Any]) -> Valid | Unknown | AofError:
     if model is None:
         return Unknown(envelope)
     try:
-        payload = msgspec.convert(envelope.payload, model)
+        payload = msgspec.convert(envelope.payload, ready(model))
     except msgspec.ValidationError as error:
         return _malformed(error, envelope.payload, model, "payload")
     named = getattr(payload, "task_id", envelope.task_id)
@@ -80,7 +81,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
     if type(version) is float:  # 1.0 is not the number that the protocol names
         return InvalidEnvelope(f"'version' must be the number {_VERSION}", f'send "version": {_VERSION}')
     try:
-        envelope = msgspec.convert(fields, Envelope)
+        envelope = msgspec.convert(fields, ready(Envelope))
     except msgspec.ValidationError as error:
         return _malformed(error, fields, Envelope)
     problem = (

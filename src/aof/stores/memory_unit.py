@@ -15,6 +15,7 @@ from aof.core.events import Draft, Event, is_remark
 from aof.core.handoffs.handoff import Handoff
 from aof.core.ids import split_task_id
 from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.shapes import ready
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.core.times import iso
@@ -29,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 def copied(record: _Record) -> _Record:
     """The same record, sharing nothing with the first one."""
-    return msgspec.json.decode(_encode(record), type=type(record))
+    return msgspec.json.decode(_encode(record), type=ready(type(record)))
 
 
 class Kept:

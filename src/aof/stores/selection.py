@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from aof.core.ids import split_task_id
+from aof.core.shapes import ready
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import has_open_hop, leases
@@ -30,7 +31,7 @@ def active(status: tuple[str, ...], tasks: dict[str, Task]) -> list[Active]:
     made: list[Active] = []
     for task in chosen:
         unmet = tuple(edge for edge in task.depends_on if edge not in tasks or tasks[edge].status != "done")
-        made.append(msgspec.structs.replace(msgspec.convert(task, Active, from_attributes=True), unmet=unmet))
+        made.append(msgspec.structs.replace(msgspec.convert(task, ready(Active), from_attributes=True), unmet=unmet))
     return made
 
 

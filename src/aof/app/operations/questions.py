@@ -11,6 +11,7 @@ from aof.app.operations.row import Count, OnTask, Operation, Params, TaskId, Tex
 from aof.app.results import Result
 from aof.core.errors import InvalidInput
 from aof.core.events import Event
+from aof.core.shapes import ready
 from aof.core.tasks.kinds import Status
 
 _MOST_EVENTS = 1000
@@ -176,7 +177,7 @@ def _graph(fabric: Any, values: dict[str, Any]) -> Drawn:
 
 
 def _replay(fabric: Any, values: dict[str, Any]) -> Past:
-    return msgspec.convert(fabric.replay(values["at"]), Past)
+    return msgspec.convert(fabric.replay(values["at"]), ready(Past))
 
 
 def _prime(fabric: Any, values: dict[str, Any]) -> Primed:

@@ -6,6 +6,7 @@ import msgspec
 
 from aof.core.events import Event
 from aof.core.handoffs.handoff import Request
+from aof.core.shapes import ready
 
 _encode = msgspec.json.Encoder().encode
 
@@ -14,7 +15,7 @@ def attached(event: Event) -> dict[str, bytes]:
     """The files that an event puts into its task's folder, by their place in it."""
     if event.type != "delegation.requested":
         return {}
-    request = msgspec.convert(event.payload["request"], Request)
+    request = msgspec.convert(event.payload["request"], ready(Request))
     whole = msgspec.json.format(_encode(request), indent=2) + b"\n"
     return {"inputs/handoff.json": whole, "inputs/handoff.md": _markdown(request).encode()}
 

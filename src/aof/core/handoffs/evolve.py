@@ -6,6 +6,7 @@ import msgspec
 
 from aof.core.events import Event
 from aof.core.handoffs.handoff import Handoff, Request
+from aof.core.shapes import ready
 
 _STATES = {"delegation.accepted": "accepted", "delegation.rejected": "rejected"}
 
@@ -14,7 +15,7 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     """The handoff after the event; a request begins one, or says better what a pending one asks for."""
     payload = event.payload
     if event.type == "delegation.requested":
-        request = msgspec.convert(payload["request"], Request)
+        request = msgspec.convert(payload["request"], ready(Request))
         return Handoff(
             id=payload["handoffId"],
             kind="delegation",

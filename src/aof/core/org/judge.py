@@ -15,6 +15,7 @@ from aof.core.org.finding import Finding
 from aof.core.org.references import dangling
 from aof.core.org.shape import misshapen
 from aof.core.org.values import impossible
+from aof.core.shapes import ready
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 # What turns a document of a version into one of the next. The first version needs none.
@@ -40,7 +41,7 @@ def judge(document: Any, migrations: Mapping[int, Step] = MIGRATIONS, newest: in
     findings = tuple(_with_agent(finding, document) for finding in misshapen(document))
     if findings:
         return Judged(None, findings)
-    chart = msgspec.convert(document, OrgChart)
+    chart = msgspec.convert(document, ready(OrgChart))
     findings = (*impossible(chart), *dangling(chart))
     usable = all(finding.severity != "error" for finding in findings)
     return Judged(chart if usable else None, findings)

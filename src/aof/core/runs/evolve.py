@@ -8,6 +8,7 @@ import msgspec
 
 from aof.core.events import Event
 from aof.core.runs.run import ARTIFACT_PATHS, Result, Run
+from aof.core.shapes import ready
 from aof.core.tasks.task import Failure
 
 RUN_EVENTS = frozenset({"task.attempt.started", "task.attempt.completed", "task.attempt.failed", "task.completed"})
@@ -36,7 +37,7 @@ def evolve_run(run: Run | None, event: Event) -> Run | None:
     if event.type == "task.attempt.completed":
         return msgspec.structs.replace(run, status="completed", ended_at=event.timestamp)
     if event.type == "task.attempt.failed":
-        error = msgspec.convert(payload["error"], Failure)
+        error = msgspec.convert(payload["error"], ready(Failure))
         return msgspec.structs.replace(run, status=payload["status"], ended_at=event.timestamp, error=error)
     return run
 
@@ -56,4 +57,4 @@ def result_of(event: Event) -> Result:
     fields |= {"taskId": event.task_id, "runId": event.run_id, "completedAt": event.timestamp}
     if "hop" in event.payload:
         fields["hop"] = event.payload["hop"]
-    return msgspec.convert(fields, Result)
+    return msgspec.convert(fields, ready(Result))

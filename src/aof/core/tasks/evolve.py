@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from aof.core.events import Draft, Event
+from aof.core.shapes import ready
 from aof.core.tasks import worklog
 from aof.core.tasks.lifecycle import FINISHED
 from aof.core.tasks.task import Blocked, Cancel, Failure, Lease, Link, Retry, Task
@@ -73,7 +74,7 @@ def _created(event: Event) -> Task:
     extra = fields.pop("extra", {})
     stamps = dict.fromkeys(("createdAt", "lastTransitionAt"), event.timestamp)
     fields = stamps | fields | {"id": event.task_id, "rev": event.seq, "updatedAt": event.timestamp}
-    task = msgspec.convert(fields, Task)
+    task = msgspec.convert(fields, ready(Task))
     return _replace(task, body=body, extra=extra, layout=event.layout)
 
 
@@ -84,11 +85,11 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if task.status == "in-progress":
         changes["lease"] = None
     if target == "blocked":
-        changes["blocked"] = msgspec.convert(payload["blocked"], Blocked)
+        changes["blocked"] = msgspec.convert(payload["blocked"], ready(Blocked))
     elif task.blocked is not None:
         changes["blocked"] = None
     if "error" in payload:
-        changes["last_error"] = msgspec.convert(payload["error"], Failure)
+        changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
     if task.gated and task.status in ("blocked", "backlog"):
         from aof.core.workflows.evolve import resumed  # noqa: PLC0415 - few tasks have a workflow
 
@@ -132,7 +133,7 @@ def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
 
 def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
-    error = msgspec.convert(payload["error"], Failure)
+    error = msgspec.convert(payload["error"], ready(Failure))
     if payload["counts"]:
         retry = _ended(task, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
         return {"retry": retry, "last_error": error}
@@ -163,7 +164,7 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
                 whole.pop(name, None)
             else:
                 whole[name] = value
-    fresh = msgspec.convert(whole, Task)
+    fresh = msgspec.convert(whole, ready(Task))
     renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
     for name in ("rev", "updated_at", "layout"):
         del renewed[name]

@@ -15,6 +15,7 @@ from aof.core.ids import task_of_run
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import completion, lease, retry, review
 from aof.core.runs.ending import failure
+from aof.core.shapes import ready
 from aof.core.tasks import blocking, cancelling, dependencies, graph
 from aof.core.tasks.commands import (
     Approve,
@@ -90,7 +91,7 @@ def same(command: Update) -> dict[str, str | None]:
 
 def _claim(records: Records, command: Update, now: int) -> Verdict:
     given = same(command) | {"secret_digest": command.secret_digest}
-    return lease.claim(records, msgspec.convert(given, Claim), now)
+    return lease.claim(records, msgspec.convert(given, ready(Claim)), now)
 
 
 def _rework(records: Records, command: Update, now: int) -> Verdict:
@@ -100,16 +101,16 @@ def _rework(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:
-    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, Release), now)
+    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Release)), now)
 
 
 def _submit(records: Records, command: Update, now: int) -> Verdict:
     given = {"outcome": "needs_review", "summary": command.reason}
-    return completion.complete(records, msgspec.convert(same(command) | given, Complete), now)
+    return completion.complete(records, msgspec.convert(same(command) | given, ready(Complete)), now)
 
 
 def _approve(records: Records, command: Update, now: int) -> Verdict:
-    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, Approve), now)
+    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Approve)), now)
 
 
 def _bury(records: Records, command: Update, now: int) -> Verdict:
@@ -117,18 +118,18 @@ def _bury(records: Records, command: Update, now: int) -> Verdict:
     message = command.reason or f"given up by {command.acting}"
     if task.status == "in-progress":
         given = {"code": "given_up", "message": message, "retryable": False}
-        return retry.fail(records, msgspec.convert(same(command) | given, Fail), now)
+        return retry.fail(records, msgspec.convert(same(command) | given, ready(Fail)), now)
     error = failure(task, now, "given_up", message, "failed")
     return Decision(drafts=retry.buried(records, task, now, reason=message, error=error))
 
 
 def _block(records: Records, command: Update, now: int) -> Verdict:
     reason = command.reason or f"blocked by {command.acting}"
-    return blocking.block(records, msgspec.convert(same(command) | {"reason": reason}, Block), now)
+    return blocking.block(records, msgspec.convert(same(command) | {"reason": reason}, ready(Block)), now)
 
 
 def _unblock(records: Records, command: Update, now: int) -> Verdict:
-    return blocking.unblock(records, msgspec.convert(same(command), Unblock), now)
+    return blocking.unblock(records, msgspec.convert(same(command), ready(Unblock)), now)
 
 
 def _shelve(records: Records, command: Update, _now: int) -> Verdict:
@@ -146,12 +147,14 @@ def _queue(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _cancel(records: Records, command: Update, now: int) -> Verdict:
-    return cancelling.cancel(records, msgspec.convert(same(command) | {"reason": command.reason}, CancelTask), now)
+    return cancelling.cancel(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, ready(CancelTask)), now
+    )
 
 
 def _retry(records: Records, command: Update, now: int) -> Verdict:
     given = {"reason": command.reason or "retried"}
-    return retry.retry(records, msgspec.convert(same(command) | given, RetryTask), now)
+    return retry.retry(records, msgspec.convert(same(command) | given, ready(RetryTask)), now)
 
 
 _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {

@@ -15,6 +15,7 @@ from aof.core.durations import EXAMPLES
 from aof.core.ids import is_agent_name
 from aof.core.org.finding import Finding, Step, suggestion
 from aof.core.org.shape import misshapen
+from aof.core.shapes import ready
 from aof.core.workflows import conditions
 from aof.core.workflows.template import Hop, Template
 
@@ -37,7 +38,7 @@ def check(document: Any, name: str | None = None) -> Checked:
     findings = tuple(misshapen(document, Template))
     if findings:
         return Checked(None, findings)
-    template = msgspec.convert(document, Template)
+    template = msgspec.convert(document, ready(Template))
     findings = (*_itself(template, name), *_hops(template), *_edges(template), *_conditions(template))
     usable = all(finding.severity != "error" for finding in findings)
     return Checked(template if usable else None, findings)

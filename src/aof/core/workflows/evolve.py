@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.shapes import ready
 from aof.core.tasks.task import Failure, Lease, Retry, Task
 from aof.core.times import iso, millis
 from aof.core.workflows.state import (
@@ -176,7 +177,7 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
         case "task.attempt.failed":
             changes["retry"] = _replace(_by(retry, payload["agent"]), cause=payload["cause"])
             if payload["counts"]:
-                changes["last_error"] = msgspec.convert(payload["error"], Failure)
+                changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
             elif task.cancel is not None:
                 changes["cancel"] = _replace(task.cancel, stopped=not others)
     return changes

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof.core.shapes import ready
 from aof.core.tasks.task import Lease, Task
 from aof.core.workflows.template import Template, digest
 
@@ -98,7 +99,7 @@ def begun(template: Template) -> Workflow:
 
 def workflow_of(task: Task) -> Workflow:
     """The workflow of a task that has one."""
-    return msgspec.convert(task.workflow, Workflow)
+    return msgspec.convert(task.workflow, ready(Workflow))
 
 
 def builtins(workflow: Workflow) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
     if task.lease is not None:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
-    return tuple((place(task.id, hop["id"]), msgspec.convert(hop["lease"], Lease)) for hop in hops)
+    return tuple((place(task.id, hop["id"]), msgspec.convert(hop["lease"], ready(Lease))) for hop in hops)
 
 
 def has_open_hop(task: Task) -> bool:

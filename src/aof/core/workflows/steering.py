@@ -12,6 +12,7 @@ from aof.core.events import Draft
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import retry as retrying
 from aof.core.runs.ending import close_run, failure
+from aof.core.shapes import ready
 from aof.core.tasks import blocking, creating, editing, scheduled, updating
 from aof.core.tasks import commands as c
 from aof.core.tasks.evolve import evolve_draft
@@ -217,22 +218,24 @@ def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
 
 def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     given = updating.same(command) | {"secret_digest": command.secret_digest}
-    return claiming.claim(records, msgspec.convert(given, c.Claim), now)
+    return claiming.claim(records, msgspec.convert(given, ready(c.Claim)), now)
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     return claiming.release(
-        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, c.Release), now
+        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, ready(c.Release)), now
     )
 
 
 def _unblock(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return unblock(records, msgspec.convert(updating.same(command), c.Unblock), now)
+    return unblock(records, msgspec.convert(updating.same(command), ready(c.Unblock)), now)
 
 
 def _retry(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     return retry(
-        records, msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, c.RetryTask), now
+        records,
+        msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, ready(c.RetryTask)),
+        now,
     )
 
 

@@ -10,11 +10,12 @@ import msgspec
 
 from aof.core.errors import LogDamaged
 from aof.core.events import Event
+from aof.core.shapes import ready
 from aof.hashing import hexdigest
 from aof.stores.filesystem.line_end import CLOSE, MARK, TAIL_BYTES
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(Event)
+_decoder = msgspec.json.Decoder(ready(Event))
 
 
 def seal(event: Event, previous: str) -> tuple[bytes, str]:

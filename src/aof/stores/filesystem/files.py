@@ -14,6 +14,7 @@ import msgspec
 
 from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
+from aof.core.shapes import ready
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.paths import Paths
@@ -133,7 +134,7 @@ class TaskFiles:
         place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
         try:
             data = read(place)
-            return None if data is None else msgspec.json.decode(data, type=Result)
+            return None if data is None else msgspec.json.decode(data, type=ready(Result))
         except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             where = self._paths.relative(place)
             hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
@@ -145,7 +146,7 @@ class TaskFiles:
         if data is None:
             return None
         try:
-            return msgspec.json.decode(data, type=kind)
+            return msgspec.json.decode(data, type=ready(kind))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
 

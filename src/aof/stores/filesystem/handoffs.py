@@ -15,6 +15,7 @@ from aof.core.events import Event
 from aof.core.handoffs.artifacts import attached
 from aof.core.handoffs.evolve import evolve_handoff
 from aof.core.handoffs.handoff import Handoff, age, is_handoff_id
+from aof.core.shapes import ready
 from aof.core.tasks.task import Task
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.looking import digest, read
@@ -23,7 +24,7 @@ from aof.stores.filesystem.torn import is_torn
 from aof.stores.fold import Folded
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(Handoff)
+_decoder = msgspec.json.Decoder(ready(Handoff))
 
 
 def record(handoff: Handoff) -> bytes:

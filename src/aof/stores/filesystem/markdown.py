@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors import PayloadTooLarge, UnreadableTask
+from aof.core.shapes import ready
 from aof.core.tasks.task import NOT_FRONTMATTER, Task
 from aof.stores.filesystem.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
 
@@ -40,12 +41,12 @@ _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
 @cache
 def _decoder() -> Callable[[bytes], Task]:
     """Takes a millisecond to make, which who only writes need not wait for."""
-    return msgspec.json.Decoder(Task).decode
+    return msgspec.json.Decoder(ready(Task)).decode
 
 
 @cache
 def _many_decoder() -> Callable[[bytes], list[Task]]:
-    return msgspec.json.Decoder(list[Task]).decode
+    return msgspec.json.Decoder(ready(list[Task])).decode
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -100,7 +101,9 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
     extra = {key: value for key, value in found.items() if key not in KEYS}
     known = {key: value for key, value in found.items() if key in KEYS}
     try:
-        return msgspec.convert({**known, "extra": extra, "body": body, "layout": text, "archived": archived}, Task)
+        return msgspec.convert(
+            {**known, "extra": extra, "body": body, "layout": text, "archived": archived}, ready(Task)
+        )
     except msgspec.ValidationError as error:
         from aof.core.complaints import complaint
 
@@ -135,7 +138,7 @@ def _laid_out(task: Task, text: str) -> tuple[str, str]:
 
     def means(written: Any, kind: Any, value: Any) -> bool:
         try:
-            return layout.same(msgspec.convert(written, kind), value)
+            return layout.same(msgspec.convert(written, ready(kind)), value)
         except msgspec.ValidationError:
             return False
 

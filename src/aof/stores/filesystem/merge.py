@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from aof.core.errors import AofError
+from aof.core.shapes import ready
 from aof.core.tasks import worklog
 from aof.core.tasks.intake import THEIRS
 from aof.core.tasks.merging import merge_fields, merge_text
@@ -79,7 +80,7 @@ def _fields(task: Task) -> dict[str, Any]:
 def _changed(task: Task, changes: dict[str, Any]) -> Task:
     whole = msgspec.to_builtins(task) | changes
     kept = {name: value for name, value in whole.items() if value is not None}
-    return msgspec.structs.replace(msgspec.convert(kept, Task), layout=task.layout)
+    return msgspec.structs.replace(msgspec.convert(kept, ready(Task)), layout=task.layout)
 
 
 def _front(task: Task, layout: str | None) -> str:

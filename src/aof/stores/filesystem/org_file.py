@@ -16,6 +16,7 @@ import msgspec
 
 from aof.core.errors import UnreadableTask, UnusableOrgChart
 from aof.core.org.chart import EMPTY, OrgChart
+from aof.core.shapes import ready
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import NAME
@@ -113,7 +114,7 @@ class OrgFile:
 
     def _load_kept(self) -> _Kept | None:
         with suppress(OSError, msgspec.MsgspecError), open(self._kept_path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=_Kept)
+            return msgspec.json.decode(file.read(), type=ready(_Kept))
         return None
 
     def _keep(self, kept: _Kept) -> None:

@@ -7,6 +7,7 @@ import os
 import msgspec
 
 from aof.core.errors import InvalidInput
+from aof.core.shapes import ready
 from aof.ports.clock import Clock
 from aof.ports.tokens import Token
 from aof.stores.filesystem.disk import Disk
@@ -63,7 +64,7 @@ class TokenFile:
     def _read(self) -> tuple[Token, ...]:
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=tuple[Token, ...])
+                return msgspec.json.decode(file.read(), type=ready(tuple[Token, ...]))
         except FileNotFoundError:
             return ()
         except msgspec.MsgspecError as error:
