@@ -15,6 +15,7 @@ import pytest
 from aof.adapters.cli.answer import encoded
 from aof.adapters.cli.vocabulary import VERBS
 from aof.bootstrap import open_fabric
+from tests.support.terminal import environment as of_a_person
 
 SCRIPT = """
 import sys
@@ -156,3 +157,23 @@ def test_both_ways_to_json_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) 
     with_msgspec = encoded(data)
     monkeypatch.delitem(sys.modules, "msgspec")
     assert encoded(data) == with_msgspec
+
+
+@pytest.mark.parametrize("words", [("show", "001"), ("create", "third")], ids=" ".join)
+def test_records_are_loaded_without_what_only_others_need(folder: Path, words: tuple[str, ...]) -> None:
+    """As a process of its own, where nothing else has loaded it before."""
+    seen = (
+        "import os, sys\n"
+        "from aof.adapters.cli import main\n"
+        "end = os._exit\n"
+        "os._exit = lambda code: (sys.stderr.write(' '.join(sorted(sys.modules))), sys.stderr.flush(), end(code))\n"
+        "main.script()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", seen, *words], cwd=folder, env=of_a_person(), capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert "msgspec" in loaded
+    assert loaded.isdisjoint({"typing_extensions", "inspect", "ast", "dis"})
