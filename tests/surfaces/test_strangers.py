@@ -117,7 +117,6 @@ def test_the_typescript_client_lists_and_calls_over_stdio_and_http(packages: Pat
         assert "aof://tasks/{id}" in said["templates"]
 
 
-@pytest.mark.full
 def test_the_inspector_lists_and_calls_over_stdio_and_http(http: OverHttp) -> None:
     folder = installed("@modelcontextprotocol/inspector@2.12.0")
     seen = [
