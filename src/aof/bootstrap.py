@@ -100,7 +100,8 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
 def _may_write(root: str) -> bool:
     """Whether this user may; what is missing is made when the directory is opened."""
     needed = (root, f"{root}/events", f"{root}/locks", f"{root}/locks/log")
-    return all(os.access(path, os.W_OK) or (path != root and not os.path.lexists(path)) for path in needed)
+    # In this order: somebody may make a file between the two looks, and then it is there.
+    return all((path != root and not os.path.lexists(path)) or os.access(path, os.W_OK) for path in needed)
 
 
 def _read_only(root: str, settings: Settings, clock: Clock) -> ReadOnlyStore:

@@ -186,3 +186,22 @@ def test_an_open_reader_sees_what_others_write(folder: Path) -> None:
 
 def _files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_another_process_makes_meanwhile_does_not_look_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first processes of a new directory open it at once, and one of them makes the lock file."""
+    root = Path(init_data_dir(tmp_path / ".aof")[0])
+    (root / "locks/log").unlink(missing_ok=True)
+    look = os.access
+
+    def looked(path: str, mode: int) -> bool:
+        found = look(path, mode)
+        if not found:
+            Path(path).touch()
+        return found
+
+    monkeypatch.setattr(os, "access", looked)
+    with open_fabric(root, actor="pm") as fabric:
+        assert fabric.create("First").task_id
