@@ -198,7 +198,7 @@ def test_what_another_process_makes_meanwhile_does_not_look_read_only(
 
     def looked(path: str, mode: int) -> bool:
         found = look(path, mode)
-        if not found:
+        if not found and path.endswith("locks/log"):
             Path(path).touch()
         return found
 
