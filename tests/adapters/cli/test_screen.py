@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import aof
-from aof.adapters.cli.measuring import clean, cut, pad, width
+from aof.adapters.cli.measuring import clean, cut, pad, width, wrap
 from tests.support.terminal import plain, shown
 
 PLAIN = {"NO_COLOR": "1"}
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
 @pytest.mark.parametrize(
     "words",
     [
@@ -55,6 +55,36 @@ def test_everything_fits_the_terminal(folder: Path, words: tuple[str, ...], colu
     text = plain(shown(*words, cwd=folder, columns=columns))
     assert text.strip()
     assert [line for line in text.splitlines() if width(line) > columns] == []
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_narrow_terminal_still_shows_each_title_and_a_name_for_each_task(folder: Path, columns: int) -> None:
+    lines = shown("list", cwd=folder, columns=columns, more=PLAIN).splitlines()
+    (line,) = [line for line in lines if line.rstrip().endswith("grandchild")]
+    assert aof_show(line.split()[0], folder).rstrip().endswith("grandchild")
+
+
+def test_what_a_task_waits_for_is_told_to_the_end_on_a_narrow_terminal(folder: Path) -> None:
+    for words in (("blocked",), ("ready", "--explain")):
+        text = " ".join(shown(*words, cwd=folder, columns=60, more=PLAIN).split())
+        assert text.count("credentials") >= 8
+    assert "ada has it" in text
+
+
+def test_a_narrow_board_shows_who_works_and_counts_the_rest(folder: Path) -> None:
+    board = shown("board", "--once", cwd=folder, columns=40, more=PLAIN)
+    assert "in-progress (1)" in board
+    assert "beside these: blocked (1)" in board
+
+
+def test_a_board_that_is_too_long_names_the_column_that_goes_on(folder: Path) -> None:
+    board = shown("board", "--once", cwd=folder, columns=120, more={**PLAIN, "LINES": "6"})
+    assert "3 more ready: aof list --status ready" in board
+
+
+def aof_show(name: str, folder: Path) -> str:
+    """The first line about the task that goes by this name."""
+    return shown("show", name, cwd=folder, columns=80, more=PLAIN).splitlines()[0]
 
 
 def test_colours_are_for_terminals_and_for_those_who_want_them(folder: Path) -> None:
@@ -110,6 +140,14 @@ def test_text_is_cut_between_characters_and_never_takes_more_than_its_room(room:
         shorter = cut(text, room)
         assert width(shorter) <= room
         assert shorter in (text, "") or shorter.endswith("…")
+
+
+def test_wrapping_loses_nothing_and_keeps_to_its_room() -> None:
+    for text in ("one two three", "日本語のタイトルがとても長い and more", "a" * 50, "x " + "👩‍👩‍👧" * 9, ""):
+        for room in range(2, 20):
+            lines = wrap(text, room)
+            assert max(map(width, lines)) <= room
+            assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
 def test_what_controls_a_terminal_never_reaches_it() -> None:

@@ -50,6 +50,22 @@ def pad(text: str, room: int) -> str:
     return text + " " * (room - width(text))
 
 
+def wrap(text: str, room: int) -> list[str]:
+    """The text in lines of so many columns at most, broken between words; only what is too long is broken itself."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and width(f"{lines[-1]} {word}") <= room:
+            lines[-1] += f" {word}"
+            continue
+        pieces = [""]
+        for cluster, _columns in _clusters(word):
+            if pieces[-1] and width(pieces[-1] + cluster) > room:
+                pieces.append("")
+            pieces[-1] += cluster
+        lines = [*lines, *pieces] if lines[-1] else pieces
+    return lines
+
+
 def _clusters(text: str) -> list[tuple[str, int]]:
     """What cannot be cut apart, and how many columns each takes: a character with all that joins or marks it."""
     import unicodedata

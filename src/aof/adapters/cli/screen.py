@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from aof.adapters.cli.measuring import clean, cut, pad, width
+from aof.adapters.cli.measuring import clean, cut, pad, width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _COLOURS = {
     "good": "32",
 }
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
-_NARROWEST, _COMFORTABLE, _WIDEST = 12, 40, 20
+_NARROWEST, _ENOUGH, _COMFORTABLE, _WIDEST = 12, 20, 40, 20
+_ID, _YEAR = "TASK-", len("TASK-2026-")
 
 
 class Screen:
@@ -76,38 +77,63 @@ class Screen:
         *,
         colour_by: tuple[int, ...] = (),
         hide: tuple[int, ...] = (),
+        whole: bool = False,
     ) -> None:
-        """Columns as wide as needed. On a terminal the last one is cut where the line ends.
+        """Columns as wide as needed. On a terminal the last one is cut where the line ends; `whole`: it goes on below.
 
-        Where that leaves little of it, columns that `hide` names and that say the same in every row are left out.
+        Where that leaves little of it, columns that `hide` names and that say the same in every row are left out. Where
+        it leaves too little, IDs lose their year, and then those columns go whatever they say.
         """
         rows = [tuple(map(clean, row)) for row in body]
         if self.compact:
             for row in rows:
                 self.line(" ".join(cell for cell in row if cell != "-"))
             return
-        widths = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
+        if self.width and self._room(self._widths(head, rows)) < _ENOUGH:
+            rows = _without_year(rows)
+        widths = self._widths(head, rows)
         kept = self._kept(rows, widths, hide)
         if self.width:
-            widths[1:-1] = [min(one, _WIDEST) for one in widths[1:-1]]
-            widths[-1] = max(min(widths[-1], self.width - sum(widths[place] + 2 for place in kept[:-1])), _NARROWEST)
+            for place in hide:
+                if place in kept and self._room([widths[one] for one in kept]) < min(widths[-1], _ENOUGH):
+                    kept.remove(place)
+            widths[-1] = max(min(widths[-1], self._room([widths[one] for one in kept])), _NARROWEST)
         self.line(self.paint("  ".join(pad(head[place], widths[place]) for place in kept).rstrip(), "dim"))
         for row in rows:
+            told = wrap(row[-1], widths[-1]) if whole and self.width else [cut(row[-1], widths[-1])]
             cells = []
-            for place in kept:
-                shown = cut(row[place], widths[place])
-                padded = shown if place == len(row) - 1 else pad(shown, widths[place])
+            for place in kept[:-1]:
+                padded = pad(cut(row[place], widths[place]), widths[place])
                 cells.append(self.paint(padded, row[place]) if place in colour_by else padded)
-            self.line("  ".join(cells).rstrip())
+            self.line("  ".join([*cells, told[0]]).rstrip())
+            for more in told[1:]:
+                self.line(" " * (sum(widths[place] + 2 for place in kept[:-1])) + more)
+
+    def _widths(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[int]:
+        """How wide columns are; on a terminal those in the middle only up to a bound."""
+        widths = [max(map(width, column)) for column in zip(head, *rows, strict=True)]
+        if self.width:
+            widths[1:-1] = [min(one, _WIDEST) for one in widths[1:-1]]
+        return widths
+
+    def _room(self, widths: list[int]) -> int:
+        """What is left for the last of these columns."""
+        return self.width - sum(one + 2 for one in widths[:-1])
 
     def _kept(self, rows: list[tuple[str, ...]], widths: list[int], hide: tuple[int, ...]) -> list[int]:
         """The columns that are shown."""
         kept = list(range(len(widths)))
         for place in hide:
-            room = self.width - sum(widths[one] + 2 for one in kept[:-1])
+            room = self._room([widths[one] for one in kept])
             if self.width and room < min(widths[-1], _COMFORTABLE) and len({row[place] for row in rows}) == 1:
                 kept.remove(place)
         return kept
+
+
+def _without_year(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows that begin with IDs of one year say only the rest of them: it still names the task."""
+    years = {row[0][:_YEAR] for row in rows}
+    return [(row[0][_YEAR:], *row[1:]) for row in rows] if len(years) == 1 and min(years).startswith(_ID) else rows
 
 
 def _size() -> tuple[int, int]:

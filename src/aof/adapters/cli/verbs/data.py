@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from aof.core.events import Event
 
 _NEEDS_DOCTOR = 5
-_SHORT, _ROOMY = len("TASK-2026-"), 100
+_SYNCED = {"takenIn": "taken in"}
+_SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
 
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
@@ -105,7 +106,9 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
     short = event.type.removeprefix("task.")
     if screen.compact:
         screen.say(f"{event.seq} {event.task_id} {short} {who} {said}", cut_off=False)
-    elif 0 < screen.width < _ROOMY:  # what is left of the ID still names the task
+    elif 0 < screen.width < _NARROW:
+        screen.say((f"{event.seq} {when} ", "dim"), f"{event.task_id[_SHORT:]} {short} {who} {said}")
+    elif screen.width in range(_NARROW, _ROOMY):  # what is left of the ID still names the task
         screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id[_SHORT:]}  {short:<17}  {who}  {said}")
     else:
         screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id}  {event.type:<22}  {who}  {said}")
@@ -133,7 +136,9 @@ def sync(context: Context, _values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         for name, items in data.items():
             for item in items:
-                screen.line(f"{name}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}")
+                screen.line(
+                    f"{_SYNCED.get(name, name)}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}"
+                )
         if not any(data.values()):
             screen.line("nothing was changed by hand")
 

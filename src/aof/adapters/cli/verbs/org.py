@@ -133,7 +133,7 @@ def _route(context: Context, given: dict[str, Any]) -> Answer:
         screen.line(screen.paint(route.agent or route.state, shown))
         if route.others:
             screen.line()
-            screen.table(("NOT", "BECAUSE"), list(route.others.items()))
+            screen.table(("NOT", "BECAUSE"), list(route.others.items()), whole=True)
 
     data = msgspec.to_builtins(route) | {"agent": route.agent}
     return Answer(data, text, _NO_ROUTE if route.state == "no_route" else 0)

@@ -26,7 +26,7 @@ def snapshot(context: Context, values: dict[str, Any]) -> Answer:
         rows = [(one["taskId"], one["status"], one["reason"]) for one in view["blockedTasks"]]
         if rows:
             screen.line()
-            screen.table(("ID", "STATUS", "WHY"), rows, colour_by=(1,))
+            screen.table(("ID", "STATUS", "WHY"), rows, colour_by=(1,), whole=True)
 
     return Answer(view, text)
 

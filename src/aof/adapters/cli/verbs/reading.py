@@ -41,9 +41,8 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
         answer.text(screen)
         if held:
             screen.line()
-            screen.table(
-                ("ID", "STATUS", "WHY NOT"), [(row.id, row.status, row.reason or "") for row in held], colour_by=(1,)
-            )
+            rows = [(row.id, row.status, _why(row)) for row in held]
+            screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
 
     return Answer({**listed, "notReady": held}, text)
 
@@ -72,11 +71,17 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             )
             for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
-        screen.table(head, body, colour_by=(1, 2), hide=(3, 2))
+        screen.table(head, body, colour_by=(1, 2), hide=(3, 2), whole=reasons)
         if listed.total > len(listed.tasks):
             screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
 
     return Answer(listed, text)
+
+
+def _why(row: Row) -> str:
+    """What it waits for. Its own ID stands in the line already; who has it is worth a word."""
+    said = (row.reason or "").removeprefix(f"{row.id} ")
+    return f"{said}: {row.agent} has it" if row.status == "in-progress" and row.agent else said
 
 
 def _title(row: Row, *, reasons: bool) -> str:

@@ -15,12 +15,12 @@ def tick(context: Context, values: dict[str, Any]) -> Answer:
     ticked = context.fabric.tick(**values)
 
     def text(screen: Screen) -> None:
-        done = [(one.action, one.task_id, one.reason) for one in ticked.actions]
-        left = [("-", one.task_id, one.reason) for one in ticked.left]
+        done = [(one.task_id, one.action, one.reason) for one in ticked.actions]
+        left = [(one.task_id, "-", one.reason) for one in ticked.left]
         if not done and not left:
             screen.line("nothing is unfinished")
             return
-        screen.table(("action", "task", "why"), done + left)
+        screen.table(("TASK", "ACTION", "WHY"), done + left, whole=True)
 
     return Answer(ticked, text)
 

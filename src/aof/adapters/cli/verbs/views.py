@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
 _ALWAYS = ("ready", "in-progress", "done")
+_MATTERS = ("in-progress", "ready", "review", "blocked", "done", "backlog", "deadletter", "cancelled")
 _EACH_COLUMN, _NARROW, _IN_A_PIPE = 24, 14, 120
 _LATEST, _FRAME_REST = 12, 4
 _AGENT = 14
+_SHORT, _ROOMY = len("TASK-2026-"), 80
 
 
 def graph(context: Context, values: dict[str, Any]) -> Answer:
@@ -37,12 +39,13 @@ def graph(context: Context, values: dict[str, Any]) -> Answer:
         for source, target, kind in drawn.edges:
             if kind == "blocks":
                 waits.setdefault(target, []).append(source)
+        begin = _SHORT if 0 < screen.width < _ROOMY else 0  # what is left of the IDs still names the tasks
         for stem, row in drawn.tree:
-            after = f"  ← {', '.join(waits[row.id])}" if row.id in waits else ""
+            after = f"  ← {', '.join(one[begin:] for one in waits[row.id])}" if row.id in waits else ""
             title = clean(row.title)
-            room = screen.width - width(f"{stem}{row.id}  {row.status}  {after}")
+            room = screen.width - width(f"{stem}{row.id[begin:]}  {row.status}  {after}")
             shown = cut(title, max(room, _NARROW)) if screen.width else title
-            screen.say(stem, row.id, "  ", (row.status, row.status), f"  {shown}", (after, "dim"))
+            screen.say(stem, row.id[begin:], "  ", (row.status, row.status), f"  {shown}", (after, "dim"))
         if not drawn.tree:
             screen.line("no tasks yet")
 
@@ -58,7 +61,7 @@ def replay(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         rows = [(task["id"], task["status"], task["priority"], task["title"]) for task in past["tasks"]]
-        screen.table(("ID", "STATUS", "PRIORITY", "TITLE"), rows, colour_by=(1, 2))
+        screen.table(("ID", "STATUS", "PRIORITY", "TITLE"), rows, colour_by=(1, 2), hide=(2,))
 
     return Answer(past, text)
 
@@ -100,7 +103,9 @@ def _board(context: Context, screen: Screen) -> None:
         by_status[task.status].append(task)
     shown = [name for name in _COLUMNS if by_status[name] or name in _ALWAYS]
     room = screen.width or _IN_A_PIPE
-    shown = shown[: max(room // (_NARROW + 2), 1)]
+    first = sorted(shown, key=_MATTERS.index)[: max(room // (_NARROW + 2), 1)]
+    beside = [f"{name} ({len(by_status[name])})" for name in shown if name not in first and by_status[name]]
+    shown = [name for name in shown if name in first]
     column = (room + 2) // len(shown) - 2
     ends = fabric.lease_ends([task.id for task in by_status["in-progress"]])
     heads = [pad(cut(f"{name} ({len(by_status[name])})", column), column) for name in shown]
@@ -111,8 +116,12 @@ def _board(context: Context, screen: Screen) -> None:
         cells = [(name, by_status[name][-1 - place] if place < len(by_status[name]) else None) for name in shown]
         texts = [_card(task, ends, now, column) if task else (" " * column, "") for _, task in cells]
         screen.line("  ".join(screen.paint(text, colour) for text, colour in texts).rstrip())
-    if longest > lines:
-        screen.say((f"… and {longest - lines} more lines: aof list --status {shown[-1]}", "dim"))
+    more = [(len(by_status[name]) - lines, name) for name in shown if len(by_status[name]) > lines]
+    if more:
+        told = ", ".join(f"{count} more {name}" for count, name in more)
+        screen.say((f"… {told}: aof list --status {max(more)[1]}", "dim"))
+    if beside:
+        screen.say((f"… beside these: {', '.join(beside)}", "dim"))
     _latest(context, screen, now, 1)
 
 
@@ -148,8 +157,9 @@ def _watch(context: Context, screen: Screen) -> None:
         said, colour = lease_said(ends.get(task.id, millis(lease.expires_at)), now)
         since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
         percent = task.progress.get("percent")
-        done = f"{percent:g} %" if percent is not None else ""
-        held = f"{task.id}  {pad(cut(lease.agent, agents), agents)}  {since:>8}  "
+        done = f"{percent:.0f} %" if percent is not None else ""
+        named = task.id if not 0 < screen.width < _ROOMY else task.id[_SHORT:]
+        held = f"{named}  {pad(cut(lease.agent, agents), agents)}  {since:>8}  "
         screen.say(held, (f"{said:<19}", colour), f" {done:>5}  ", task.title)
     if not running:
         screen.say(("nobody works on anything" if counts else "no tasks yet", "dim"))
