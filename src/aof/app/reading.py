@@ -39,15 +39,17 @@ class Reading:
         found = self._store.ids(part) if is_part(part) else ()
         if len(found) == 1:
             return found[0]
+        padded = part.zfill(3)
+        if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
+            hint, call = f"did you mean '{padded}'?", None
+        elif found:
+            hint, call = f"use more of the ID, such as '{found[-1].removeprefix('TASK-')}'", None
+        else:
+            hint, call = "list what there is", Call("list", {})
         if not found:
-            padded = part.zfill(3)
-            if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
-                raise TaskNotFound(f"there is no task {part!r}", f"did you mean '{padded}'?", asked=part)
-            raise TaskNotFound(
-                f"there is no task {asked[:80]!r}", "list what there is", Call("list", {}), asked=asked[:80]
-            )
+            raise TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
-        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", "use more of the ID", matches=list(found))
+        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
 
     def query(
         self,

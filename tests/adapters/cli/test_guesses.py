@@ -94,3 +94,27 @@ def test_text_that_begins_with_a_dash_goes_behind_two(aof: Aof) -> None:
     assert "-- -x" in aof("create", "-x").err
     assert aof("create", "--", "-x, and more").code == 0
     assert aof("create", "y", "--brief=-x").code == 0
+
+
+@pytest.mark.parametrize("typed", ["TASK-{day}-0002", "TASK-2019-01-31-002", "00000002", "task-{day}-0O2", "parser"])
+def test_a_mistyped_id_or_a_title_is_answered_with_the_task_that_was_meant(aof: Aof, typed: str) -> None:
+    aof("create", "write the docs")
+    made = aof("create", "mend the parser", "--json").data["taskId"]
+    asked = typed.format(day=made[len("TASK-") : -len("-002")])
+    for words in (("show", asked), ("claim", asked, "--agent", "ada"), ("create", "third", "--dep", asked)):
+        said = aof(*words, "--json")
+        assert said.code == 3
+        assert said.error["code"] == "task_not_found"
+        assert said.error["hint"] == f"did you mean {made} (mend the parser)? List what there is: aof list"
+
+
+def test_a_number_without_its_zeros_is_answered_with_them(aof: Aof) -> None:
+    aof("create", "one")
+    aof("create", "two")
+    assert "did you mean '002'?" in aof("show", "2").err
+
+
+def test_what_is_like_no_task_is_answered_with_the_list(aof: Aof) -> None:
+    aof("create", "one")
+    for asked in ("999", "nonsense", "TASK-2019-01-31-777"):
+        assert aof("show", asked).err.endswith("→ list what there is: aof list\n")

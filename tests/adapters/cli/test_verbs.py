@@ -215,3 +215,16 @@ def test_a_measurement_gives_ratios_and_leaves_nothing_behind(aof: Aof) -> None:
 
 def test_a_size_that_is_no_number_is_refused(aof: Aof) -> None:
     assert aof("bench", "--sizes", "many", "--json").error["code"] == "usage"
+
+
+def test_help_and_a_call_without_a_verb_are_json_where_json_is_asked_for(aof: Aof) -> None:
+    assert aof("--help", "--json").data["help"].startswith("AOF")
+    assert "example: aof show 001" in aof("show", "--help", "--json").data["help"]
+    assert aof("--json").error["code"] == "usage"
+    assert aof("--json").code == 2
+    assert aof("show", "--js").error["code"] == "usage"
+
+
+def test_a_person_is_told_the_code_of_an_error_too(aof: Aof) -> None:
+    assert aof("show", "999").err.splitlines()[0] == "aof: there is no task '999' [task_not_found]"
+    assert aof("shwo").err.splitlines()[0] == "aof: there is no verb 'shwo' [usage]"

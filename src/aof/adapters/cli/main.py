@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from aof.adapters.cli.answer import Context
+    from aof.adapters.cli.answer import Answer, Context
     from aof.core.errors import AofError
 
 SCHEMA_VERSION = 1
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
 _GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many
+_AS_JSON = ("--json", "--jso", "--js")
 _INTERRUPTED = 130
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
@@ -26,7 +27,7 @@ _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves
 def main(words: list[str] | None = None) -> int:
     """Run one command line; the exit code says how it went."""
     words = sys.argv[1:] if words is None else words
-    as_json = "--json" in words
+    as_json = any(word in _AS_JSON for word in words)
     _take_standard_streams()
     try:
         return _run(parse(words))
@@ -92,20 +93,34 @@ class _Unneeded:
 
 
 def _run(parsed: Parsed) -> int:
-    if parsed.verb is None or parsed.options.get("help"):
-        from aof.adapters.cli.helping import help_text
-
-        sys.stdout.write(help_text(parsed.verb))
-        return 0 if parsed.verb is not None or parsed.options.get("help") or not parsed.options else 2
     from aof.adapters.cli.answer import Context, deliver
 
+    context = Context(parsed.options, _open)
+    if parsed.verb is None or parsed.options.get("help"):
+        return deliver(context, _help(parsed))
     module, function = parsed.verb.handler.split(":")
     handler = _handler(module, function)
-    context = Context(parsed.options, _open)
     try:
         return deliver(context, handler(context, parsed.values))
+    except Exception as error:
+        if getattr(error, "code", "") == "task_not_found":
+            from aof.adapters.cli.nearby import suggest
+
+            suggest(context, error)
+        raise
     finally:
         context.close()
+
+
+def _help(parsed: Parsed) -> Answer:
+    """Help on a verb, or on all; nothing at all is asked for by options alone."""
+    from aof.adapters.cli.answer import Answer
+    from aof.adapters.cli.helping import help_text
+
+    if parsed.verb is None and parsed.options and not parsed.options.get("help"):
+        raise UsageError("there is no verb in this call", "see 'aof --help'")
+    text = help_text(parsed.verb)
+    return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
 
 
 def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], Any]:
@@ -175,7 +190,7 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.flush()
         return
-    sys.stderr.write(f"aof: {message}\n")
+    sys.stderr.write(f"aof: {message} [{code}]\n")
     if hint:
         sys.stderr.write(f"  → {hint}\n")
 

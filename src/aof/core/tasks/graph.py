@@ -15,7 +15,7 @@ from aof.core.times import millis
 def missing(task_id: str, hint: str = "list what there is") -> TaskNotFound:
     """The refusal for an ID that names no task."""
     shown = task_id if is_task_id(task_id) else repr(task_id[:80])
-    return TaskNotFound(f"there is no task {shown}", hint, Call("list", {}))
+    return TaskNotFound(f"there is no task {shown}", hint, Call("list", {}), asked=task_id[:80])
 
 
 def being_cancelled(task: Task) -> CancelRequested | None:

@@ -49,7 +49,7 @@ def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
         words = (row["type"], row["taskId"], row["reason"], row.get("runId"))
         screen.line("  ".join([screen.paint(row["outcome"], _COLOURS[row["outcome"]]), *filter(None, words)]))
         if row["outcome"] == "rejected":
-            sys.stderr.write(f"aof: {row.get('detail', row['reason'])}\n")
+            sys.stderr.write(f"aof: {row.get('detail', row['reason'])} [{row['reason']}]\n")
             if row.get("hint"):
                 sys.stderr.write(f"  → {row['hint']}\n")
     if not rows:
