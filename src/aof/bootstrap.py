@@ -120,6 +120,11 @@ def _writable(store: Store) -> FilesystemStore:
     raise store.refusal()
 
 
+def rebuild_index(fabric: Fabric) -> None:
+    """Throw the index away and build it anew."""
+    _writable(fabric.store).index.rebuild()
+
+
 def serve(
     fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, host: str = "127.0.0.1"
 ) -> int:

@@ -84,20 +84,44 @@ def test_a_full_disk_refuses_and_recovers_when_there_is_space_again(tmp_path: Pa
     assert tasks == {"first": "ready" if blocked == "exit 1" else "blocked", "third": "ready"}
 
 
+def test_a_full_disk_keeps_nobody_from_looking(tmp_path: Path) -> None:
+    said = mounting(
+        """
+        mkdir disk && mount -t tmpfs -o size=600k none disk || { echo NO MOUNT; exit; }
+        cd disk && $AOF init >/dev/null && $AOF create first >/dev/null || exit 90
+        head -c 2M /dev/zero > ballast 2>/dev/null
+        for verb in list ready status 'show 001' log graph 'board --once'; do $AOF $verb | grep -q . ; echo "exit $?"; done
+        $AOF reindex --json; $AOF export b.tar.gz --json; ls
+        rm ballast; $AOF list --json
+        """,
+        tmp_path,
+    )
+    *lines, last = said.out.splitlines()
+    assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * 7, (said.out, said.err)
+    assert [json.loads(line)["error"]["code"] for line in lines if "{" in line] == ["disk_full"] * 2
+    assert lines[-1] == "ballast"
+    assert [task["title"] for task in json.loads(last)["data"]["tasks"]] == ["first"]
+
+
 def test_a_read_only_folder_is_told(folder: Path) -> None:
     said = mounting(
         """
         mount --bind . . && mount -o remount,ro,bind . . && cd . || { echo NO MOUNT; exit; }
         cd "$PWD"
-        for verb in 'create second' 'list' 'claim 001 --json'; do $AOF $verb; echo "exit $?"; done
+        for verb in 'create second' 'list' 'claim 001 --json' 'reindex --json'; do $AOF $verb; echo "exit $?"; done
         """,
         folder,
     )
     lines = said.out.splitlines()
-    assert [line for line in lines if line.startswith("exit")] == ["exit 1", "exit 0", "exit 1"], (said.out, said.err)
+    assert [line for line in lines if line.startswith("exit")] == [
+        "exit 1",
+        "exit 0",
+        "exit 1",
+        "exit 1",
+    ], (said.out, said.err)
     assert said.err.count("is read-only for this user") == 1
     assert "Traceback" not in said.err
-    assert [json.loads(line)["error"]["code"] for line in lines if "{" in line] == ["read_only"]
+    assert [json.loads(line)["error"]["code"] for line in lines if "{" in line] == ["read_only"] * 2
 
 
 def test_a_missing_permission_is_told(folder: Path) -> None:

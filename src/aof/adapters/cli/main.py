@@ -156,10 +156,14 @@ def _refused(error: Exception, *, as_json: bool) -> int:
 
 def _as_ours(error: Exception) -> AofError:
     """What nobody has foreseen, in one sentence."""
-    from aof.core.errors import Internal, InvalidInput, NotFound, StorageFailed
+    import errno
+
+    from aof.core.errors import DiskFull, Internal, InvalidInput, NotFound, StorageFailed
 
     if isinstance(error, FileNotFoundError) and error.filename:
         return NotFound(f"there is no {error.filename}", "check the path")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull("no space left on the disk", "free some space and try again")
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename else ""
         return StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")

@@ -3,6 +3,7 @@
 It catches up from the log when it is asked something. It is built anew where the last event that it has applied is not
 in the log, where a writer of it died, or where it is not the file that the last writer left. Writers of tasks never
 touch it. Our own lock keeps readers and writers apart, so it needs no journal, whose name could outlive a deleted file.
+Where the disk is full it is built in memory for that one question: looking must not need space.
 Must not know what it is asked.
 """
 
@@ -13,9 +14,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
-from aof.core.errors import LogDamaged, StorageFailed
+from aof.core.errors import DiskFull, LogDamaged, StorageFailed
 from aof.lazily import Lazily
 from aof.stores.filesystem import database as databases
+from aof.stores.filesystem.failures import NO_SPACE
 from aof.stores.filesystem.locks import Held
 from aof.stores.filesystem.looking import Seen, seen
 
@@ -71,7 +73,14 @@ class Cache:
             with suppress(*_BROKEN), self._connection(held) as database:
                 if database is not None and self._catch_up(held, database):
                     return question(database)
-            with self._built(held) as database:
+            try:
+                with self._built(held) as database:
+                    return question(database)
+            except (OSError, DiskFull) as error:
+                if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
+                    raise
+            with closing(databases.connect(":memory:")) as database:
+                indexing.build(self._store, database)
                 return question(database)
 
     def rebuild(self) -> None:
@@ -145,6 +154,8 @@ class Cache:
                 self._clean(held)
                 yield database
         except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise DiskFull("no space left to make the index", "free some space and try again") from error
             hint = "check the disk and the permissions"
             raise StorageFailed(f"the index cannot be made: {error}", hint) from error
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from aof.core.errors import DiskFull, StorageFailed
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def failed(error: OSError, doing: str) -> DiskFull | StorageFailed:
     """What to raise when something could not be done and nothing was changed."""
-    if error.errno in _NO_SPACE:
+    if error.errno in NO_SPACE:
         return DiskFull(f"no space left to {doing}; nothing was changed", "free some space and try again")
     return StorageFailed(
         f"could not {doing}: {error.strerror}; nothing was changed",
