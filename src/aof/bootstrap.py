@@ -207,6 +207,8 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
     if named:
         if os.path.isdir(f"{named}/{needs}"):
             return os.path.abspath(named)
+        if os.path.isdir(f"{named}/.aof/{needs}"):
+            raise NoDataDirectory(f"{named} is no data directory", f"did you mean '--data-dir {named}/.aof'?")
         raise NoDataDirectory(f"{named} is no data directory", f"make one with 'aof --data-dir {named} init'")
     here = os.getcwd()
     while True:
@@ -233,7 +235,14 @@ def _main_worktree(folder: str) -> str | None:
 
 def default_actor(environment: Mapping[str, str] = os.environ) -> str:
     """Who acts when nobody says so: `$AOF_ACTOR`, else the user of the operating system."""
-    return environment.get("AOF_ACTOR") or environment.get("USER") or environment.get("LOGNAME") or f"uid-{os.getuid()}"
+    named = environment.get("AOF_ACTOR") or environment.get("USER") or environment.get("LOGNAME")
+    if named:
+        return named
+    import pwd
+
+    with suppress(KeyError):
+        named = pwd.getpwuid(os.getuid()).pw_name
+    return named if named and is_agent_name(named) else f"uid-{os.getuid()}"
 
 
 def refuse_network(root: str) -> None:

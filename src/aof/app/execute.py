@@ -112,8 +112,7 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
         return problem
     return UnreadableTask(
         f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
-        problem.hint,
-        problem.call,
+        f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
         task_id=task_id,
         reason=problem.code,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aof.app.arguments import checked
 from aof.app.carrying import there
@@ -21,11 +21,14 @@ from aof.core.errors import (
     Internal,
     InvalidInput,
     NothingReady,
+    NotReady,
     Refused,
+    ResourceBusy,
     Unauthenticated,
     Unavailable,
     UnreadableTask,
 )
+from aof.core.tasks.lifecycle import FINISHED
 from aof.lazily import Lazily
 from aof.ports.progress import Say, silent
 
@@ -187,8 +190,8 @@ class Fabric(Gating, Relating, Controlling, Families):
     ) -> Held:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
-        `wait` so many seconds for something to do. With a `key`, the same call again answers with the same run for as
-        long as that is held.
+        `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
+        the same run for as long as that is held.
         """
         ttl_ms = _ttl_ms(ttl)
         given: dict[str, Any] = {
@@ -200,27 +203,30 @@ class Fabric(Gating, Relating, Controlling, Families):
         }
         if task_id is not None:
             one = given | {"task_id": self.resolve(task_id), "hop": hop}
-            return self._claimed(self._command(c.Claim, one))
+            return self._patiently(lambda: self._claimed(self._command(c.Claim, one)), wait)
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         self._claims_as(agent)
         if key is None:
-            return self._claim_waiting(given, wait)
+            return self._patiently(lambda: self._claim_next(given), wait)
         with self.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
             held = self._running_under(key)
             if held is not None:
                 return self._claimed(self._command(c.Claim, given | {"task_id": held.id}))
-            return self._claim_waiting(given, wait)
+            return self._patiently(lambda: self._claim_next(given), wait)
 
-    def _claim_waiting(self, given: dict[str, Any], wait: float) -> Held:
+    def _patiently(self, claim: Callable[[], Held], wait: float) -> Held:
+        """Try again for so long, unless waiting could change nothing."""
+        if not wait >= 0:
+            raise InvalidInput(f"waiting for {wait} seconds is not possible", "give a number from 0 up, such as 60")
         deadline = self._clock.monotonic() + wait
         while True:
             seen = self.store.head() if wait > 0 else 0
             try:
-                return self._claim_next(given)
-            except (NothingReady, AtCapacity):
+                return claim()
+            except (NothingReady, AtCapacity, NotReady, AlreadyClaimed, ResourceBusy) as refusal:
                 left = deadline - self._clock.monotonic()
-                if left <= 0:
+                if left <= 0 or refusal.details.get("status") in FINISHED:
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 

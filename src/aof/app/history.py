@@ -39,6 +39,7 @@ def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:
 
 def task_at(store: Store, task_id: str, seq: int) -> Task:
     """One task after the event with this number."""
+    known(store, seq)
     task: Task | None = None
     for event in store.events(task_id=task_id):
         if event.seq > seq:

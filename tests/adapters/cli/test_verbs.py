@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from aof.adapters.cli.vocabulary import VERBS
-from aof.bootstrap import open_fabric
+from aof.bootstrap import default_actor, open_fabric
+from aof.core.ids import is_agent_name
 from tests.adapters.cli.conftest import Aof
+from tests.support.terminal import AOF, DEADLINE, environment
 
 
 def test_a_task_goes_from_created_to_done(aof: Aof) -> None:
@@ -101,6 +107,17 @@ def test_edit_changes_only_what_is_given(aof: Aof) -> None:
         (("list", "--limit", "many"), "usage", 2),
         (("list", "--status", "open"), "invalid", 2),
         (("dep", "push", "001", "001"), "usage", 2),
+        (("dep", "add", "001"), "usage", 2),
+        (("claim", "--agent", "bert", "--wait", "nan"), "invalid", 2),
+        (("claim", "--agent", "bert", "--wait", "-1"), "invalid", 2),
+        (("log", "--limit", "-3"), "usage", 2),
+        (("show", "001", "--at", "9999"), "invalid", 2),
+        (("prime", "--agent", ""), "invalid", 2),
+        (("export", "."), "usage", 2),
+        (("export", "nowhere/b.tar.gz"), "usage", 2),
+        (("token", "revoke"), "usage", 2),
+        (("up", "--once", "--http", "99999999"), "unavailable", 1),
+        (("list", "--data-dir", ".", "--limit", "1"), "no_data_directory", 3),
     ],
 )
 def test_every_refusal_is_json_with_a_hint_and_its_exit_code(
@@ -111,7 +128,7 @@ def test_every_refusal_is_json_with_a_hint_and_its_exit_code(
     said = aof(*words, "--json")
     assert (said.error["code"], said.code) == (code, exit_code)
     assert said.error["message"]
-    assert said.error["hint"] or code == "usage"
+    assert said.error["hint"]
     assert said.err == ""
 
 
@@ -228,3 +245,54 @@ def test_help_and_a_call_without_a_verb_are_json_where_json_is_asked_for(aof: Ao
 def test_a_person_is_told_the_code_of_an_error_too(aof: Aof) -> None:
     assert aof("show", "999").err.splitlines()[0] == "aof: there is no task '999' [task_not_found]"
     assert aof("shwo").err.splitlines()[0] == "aof: there is no verb 'shwo' [usage]"
+
+
+def test_a_dependency_may_be_named_without_saying_add(aof: Aof) -> None:
+    for title in ("first", "second"):
+        aof("create", title)
+    assert aof("depends", "002", "001").code == 0
+    assert len(aof("show", "002", "--json").data["dependsOn"]) == 1
+
+
+def test_a_folder_above_the_data_directory_is_answered_with_the_directory_itself(aof: Aof) -> None:
+    assert aof("--data-dir", ".", "list").err.splitlines()[1] == "  → did you mean '--data-dir ./.aof'?"
+
+
+def test_a_claim_of_one_task_waits_until_it_can_be_had(aof: Aof, tmp_path: Path) -> None:
+    aof("create", "first", "--no-review")
+    aof("create", "second", "--dep", "001")
+    words = (*AOF, "claim", "002", "--agent", "ada", "--wait", "50", "--json")
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as waiting:
+        assert aof("complete", "001", "--agent", "bert").code == 0
+        out, _ = waiting.communicate(timeout=DEADLINE)
+    assert json.loads(out)["data"]["taskId"].endswith("-002")
+
+
+def test_nobody_waits_for_what_is_over(aof: Aof) -> None:
+    aof("create", "first")
+    aof("cancel", "001")
+    assert aof("claim", "001", "--agent", "ada", "--wait", "500", "--json").error["code"] == "not_ready"
+
+
+def test_who_acts_by_default_is_the_user_of_the_operating_system() -> None:
+    assert default_actor({"AOF_ACTOR": "ada", "USER": "bert"}) == "ada"
+    assert default_actor({"USER": "bert"}) == "bert"
+    named = pwd.getpwuid(os.getuid()).pw_name
+    assert default_actor({}) == (named if is_agent_name(named) else f"uid-{os.getuid()}")
+
+
+def test_what_is_not_there_is_said_and_no_empty_table_is_drawn(aof: Aof) -> None:
+    assert aof("token", "list").out == "there are no tokens; make one: aof token create NAME\n"
+    assert aof("replay", "--at", "0").out == "there were no tasks yet\n"
+
+
+def test_a_refused_edit_by_hand_is_answered_with_a_way_out(aof: Aof) -> None:
+    made = aof("create", "first", "--json").data
+    file = Path(".aof", made["filePath"])
+    file.rename(Path(".aof/tasks/done", file.name))
+    said = aof("show", "001")
+    assert said.code == 5
+    assert "move the file back" in said.err
+    assert "'aof doctor --fix'" in said.err
+    assert aof("doctor", "--fix").code == 0
+    assert aof("show", "001").code == 0

@@ -90,7 +90,8 @@ def test_a_full_disk_keeps_nobody_from_looking(tmp_path: Path) -> None:
         mkdir disk && mount -t tmpfs -o size=600k none disk || { echo NO MOUNT; exit; }
         cd disk && $AOF init >/dev/null && $AOF create first >/dev/null || exit 90
         head -c 2M /dev/zero > ballast 2>/dev/null
-        for verb in list ready status 'show 001' log graph 'board --once'; do $AOF $verb | grep -q . ; echo "exit $?"; done
+        for verb in list ready status 'show 001' log graph 'board --once'
+        do $AOF $verb | grep -q . ; echo "exit $?"; done
         $AOF reindex --json; $AOF export b.tar.gz --json; ls
         rm ballast; $AOF list --json
         """,

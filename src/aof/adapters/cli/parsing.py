@@ -102,7 +102,7 @@ def _meant(name: str, known: dict[str, Option]) -> Option | None:
 def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, Any], verb: Verb | None) -> None:
     if option.kind == FLAG:
         if inline is not None:
-            raise UsageError(f"{option.name} takes no value")
+            raise UsageError(f"{option.name} takes no value", f"write only {option.name}")
         into[option.target] = True
         return
     if inline is None and (
@@ -114,7 +114,7 @@ def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, A
     if option.kind == MANY:
         into.setdefault(option.target, []).append(value)
     elif option.target in into:
-        raise UsageError(f"{option.name} was given twice")
+        raise UsageError(f"{option.name} was given twice", f"give it once; it was {into[option.target]!r} before")
     else:
         into[option.target] = value
 
@@ -123,13 +123,18 @@ def _typed(option: Option, text: str) -> Any:
     try:
         return int(text) if option.type == "int" else float(text) if option.type == "float" else text
     except ValueError:
-        raise UsageError(f"{option.name} needs a number, not {text!r}") from None
+        whole = "a whole number" if option.type == "int" else "a number"
+        hint = f"{option.name} {option.metavar}: {option.help}"
+        raise UsageError(f"{option.name} needs {whole}, not {text[:40]!r}", hint) from None
 
 
 def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
-        advice = "put quotes around text" if verb.arguments else "it takes options only"
+        text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
+        advice = (
+            "put quotes around text" if text else "it takes fewer words" if verb.arguments else "it takes options only"
+        )
         raise UsageError(
             f"'aof {verb.name}' does not know what to do with: {extra}", f"{advice}, as in: {verb.example}"
         )

@@ -135,7 +135,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--agent", "who takes it", metavar="A"),
             Option("--ttl", "how many seconds the lease lasts without a sign of life", metavar="S", type="float"),
-            Option("--wait", "wait so many seconds for something to do", metavar="S", type="float"),
+            Option("--wait", "wait so many seconds for something to do, or for that task", metavar="S", type="float"),
             Option("--key", "an idempotency key: the same call again gives the same run", metavar="K"),
             HOP,
         ),
@@ -298,9 +298,9 @@ VERBS: tuple[Verb, ...] = (
         "tasks:dep",
         aliases=("depends",),
         arguments=(
-            Argument("add|rm", "what to do", target="action"),
+            Argument("add|rm", "what to do; without either: add", target="action"),
             _ID,
-            Argument("BLOCKER", "the task that must be done first", target="blocker_id"),
+            Argument("BLOCKER", "the task that must be done first", target="blocker_id", required=False),
         ),
         example="aof dep add 002 001",
     ),

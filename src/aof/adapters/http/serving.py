@@ -24,9 +24,10 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         bound.close()
-        raise Unavailable(f"port {port} of {host} cannot be had: {error.strerror}", "choose another port") from None
+        why = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
+        raise Unavailable(f"port {port} of {host} cannot be had: {why}", "choose another port") from None
     return bound
 
 

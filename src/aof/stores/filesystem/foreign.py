@@ -77,7 +77,7 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
     except AofError as problem:
         examined.problem = UnreadableTask(
             f"the file of {task_id} cannot be taken in: {problem.message}",
-            f"{problem.hint or 'correct the file'}; or let 'aof doctor --fix' put it aside",
+            f"{(problem.hint or 'correct the file').removesuffix('.')}; or let 'aof doctor --fix' put it aside",
             task_id=task_id,
         )
         examined.edit = None

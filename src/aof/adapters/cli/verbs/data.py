@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aof.adapters.cli.answer import Answer, Context
+from aof.adapters.cli.parsing import UsageError
 from aof.adapters.cli.screen import ago
 from aof.core.times import millis
 
@@ -32,6 +33,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
 
 def _native_log(context: Context, values: dict[str, Any]) -> Answer:
     after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit} is less than nothing", "give a number such as 20")
     fabric = context.fabric
     events = [
         event
@@ -191,10 +194,21 @@ def version(context: Context, _values: dict[str, Any]) -> Answer:
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
+    _writable_file(values["file"])
     with context.progress("export") as progress:
         count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
+
+
+def _writable_file(path: str) -> None:
+    """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
+    from pathlib import Path
+
+    file = Path(path).absolute()
+    if file.is_dir() or not file.parent.is_dir():
+        wrong = f"{path} is a folder" if file.is_dir() else f"there is no folder {file.parent}"
+        raise UsageError(wrong, "name a file in a folder that there is, as in: aof export backup.tar.gz")
 
 
 def import_data(context: Context, values: dict[str, Any]) -> Answer:

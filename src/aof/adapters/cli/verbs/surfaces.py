@@ -70,7 +70,10 @@ def mcp(context: Context, values: dict[str, Any]) -> Answer:
 def prime(context: Context, values: dict[str, Any]) -> Answer:
     """`aof prime`."""
     from aof.app.priming import prime as primed
+    from aof.core import limits
 
+    if problem := limits.name("agent", values.get("agent", context.fabric.actor)):
+        raise problem
     text = primed(context.fabric, values.get("agent", context.fabric.actor))
     return Answer({"text": text}, lambda screen: screen.line(text.rstrip()))
 
@@ -90,10 +93,15 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
 
         def text(screen: Screen) -> None:
             rows = [(one.id, one.actor, one.role, one.created_at) for one in known]
-            screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
+            if rows:
+                screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
+            else:
+                screen.line("there are no tokens; make one: aof token create NAME")
 
         return Answer({"tokens": known}, text)
     if action == "revoke" and which:
         serving.revoke_token(data_dir, which)
         return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
-    raise UsageError("'aof token' knows create, list and revoke ID", "for example: aof token create --for ada")
+    if action == "revoke":
+        raise UsageError("'aof token revoke' needs the token's ID", "see the tokens: aof token list")
+    raise UsageError(f"'aof token' knows create, list and revoke, not '{action}'", "for example: aof token create ada")

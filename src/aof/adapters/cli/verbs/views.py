@@ -61,6 +61,9 @@ def replay(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         rows = [(task["id"], task["status"], task["priority"], task["title"]) for task in past["tasks"]]
+        if not rows:
+            screen.line("there were no tasks yet")
+            return
         screen.table(("ID", "STATUS", "PRIORITY", "TITLE"), rows, colour_by=(1, 2), hide=(2,))
 
     return Answer(past, text)
