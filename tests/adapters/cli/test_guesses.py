@@ -118,3 +118,9 @@ def test_what_is_like_no_task_is_answered_with_the_list(aof: Aof) -> None:
     aof("create", "one")
     for asked in ("999", "nonsense", "TASK-2019-01-31-777"):
         assert aof("show", asked).err.endswith("→ list what there is: aof list\n")
+
+
+def test_a_status_may_be_written_as_in_other_tools(aof: Aof) -> None:
+    aof("create", "one")
+    aof("claim", "001", "--agent", "ada")
+    assert aof("list", "--status", "IN_PROGRESS", "--json").data["total"] == 1

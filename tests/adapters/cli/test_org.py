@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.cli.conftest import Aof
 from tests.support.requirements import requirement
 
 CHART = """\
@@ -207,3 +208,11 @@ def test_init_names_its_actor_as_maintainer(shell: Shell) -> None:
     assert 'maintainers = ["pm"]' in (shell.folder / ".aof" / "aof.toml").read_text()
     shell.chart()
     assert shell.json("org", "show")[1]["maintainers"] == ["pm"]
+
+
+def test_a_route_without_a_chart_says_why_there_is_none(aof: Aof) -> None:
+    said = aof("org", "route", "--tag", "api", "--json")
+    assert said.code == 1
+    assert said.error["code"] == "no_route"
+    assert said.error["message"] == "anybody: the org chart names no agent"
+    assert said.data["state"] == "no_route"

@@ -114,7 +114,7 @@ def test_edit_changes_only_what_is_given(aof: Aof) -> None:
         (("show", "001", "--at", "9999"), "invalid", 2),
         (("prime", "--agent", ""), "invalid", 2),
         (("export", "."), "usage", 2),
-        (("export", "nowhere/b.tar.gz"), "usage", 2),
+        (("export", "nowhere/b.tar.gz"), "not_found", 3),
         (("token", "revoke"), "usage", 2),
         (("up", "--once", "--http", "99999999"), "unavailable", 1),
         (("list", "--data-dir", ".", "--limit", "1"), "no_data_directory", 3),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from aof.adapters.cli.reference import reference
 from aof.adapters.cli.vocabulary import VERBS
 from tests.adapters.cli.conftest import Aof
+from tests.support.terminal import AOF, DEADLINE
 
 ROOT = Path(__file__).parents[3]
 
@@ -156,3 +159,29 @@ def test_bash_completes_verbs_and_options(aof: Aof, tmp_path: Path) -> None:
 def test_the_reference_is_what_the_tables_say() -> None:
     written = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert written == reference(), "write it anew: python -m aof.adapters.cli.reference > docs/reference/cli.md"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("clo", "close"),
+        ("--data-dir .aof li", "list link"),
+        ("org ", "show check route"),
+        ("depends r", "rm"),
+        ("show TASK", "{first}"),
+        ("dep add ", "{first}"),
+        ("create --prio", "--priority"),
+    ],
+)
+def test_bash_completes_what_can_come_next(aof: Aof, typed: str, offered: str) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    first = aof("create", "first", "--json").data["taskId"]
+    words = ["aof", *typed.split(" ")]
+    calls = f"""aof() {{ {shlex.join(AOF)} "$@"; }}
+{aof("completion", "bash").out}
+COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _aof; echo "${{COMPREPLY[*]}}"
+"""
+    done = subprocess.run([bash, "-c", calls], capture_output=True, text=True, timeout=DEADLINE, check=True)
+    assert done.stdout.strip() == offered.format(first=first)

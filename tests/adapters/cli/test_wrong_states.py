@@ -329,3 +329,17 @@ def test_of_two_terminals_one_claims(folder: Path) -> None:
     answers = [json.loads(one.communicate(timeout=DEADLINE)[0]) for one in both]
     assert sorted(one.returncode for one in both) == [0, 4]
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == ["already_claimed"]
+
+
+@pytest.mark.parametrize("where", ["frontmatter", "whole"])
+def test_a_merge_that_nobody_has_settled_is_named_as_that(folder: Path, where: str) -> None:
+    (file,) = (folder / ".aof" / "tasks" / "ready").glob("*.md")
+    ours = file.read_text(encoding="utf-8")
+    theirs = ours.replace('title: "first"', 'title: "theirs"')
+    if where == "whole":
+        text = f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> other\n"
+    else:
+        both = '<<<<<<< HEAD\ntitle: "first"\n=======\ntitle: "theirs"\n>>>>>>> other'
+        text = ours.replace('title: "first"', both)
+    file.write_text(text, encoding="utf-8")
+    said_well(aof("show", "001", cwd=folder), 5, "merge that nobody has settled", "Keep one side", "doctor --fix")

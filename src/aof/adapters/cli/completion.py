@@ -21,20 +21,39 @@ def _words(verb: Verb) -> str:
     return " ".join(option.name for option in (*verb.options, *GLOBAL))
 
 
+def _choices(verb: Verb) -> str:
+    """What may stand right after the verb, where that is one of a few words; nothing where it is an ID."""
+    first = verb.arguments[0].name if verb.arguments else ""
+    return first.replace("|", " ") if "|" in first else ""
+
+
+def _case(verb: Verb) -> str:
+    choices = f' first="{_choices(verb)}"' if _choices(verb) else ""
+    return f'    {"|".join((verb.name, *verb.aliases))}) words="{_words(verb)}"{choices} ;;'
+
+
 def _bash() -> str:
-    cases = "\n".join(f'    {"|".join((verb.name, *verb.aliases))}) words="{_words(verb)}" ;;' for verb in VERBS)
-    verbs = " ".join(verb.name for verb in VERBS)
+    cases = "\n".join(map(_case, VERBS))
+    verbs = " ".join(name for verb in VERBS for name in (verb.name, *verb.aliases))
+    valued = "|".join(option.name for option in GLOBAL if option.metavar)
     return f"""_aof() {{
-  local word="${{COMP_WORDS[COMP_CWORD]}}" verb="" words=""
+  local word="${{COMP_WORDS[COMP_CWORD]}}" verb="" words="" first=""
   local place
   for ((place = 1; place < COMP_CWORD; place++)); do
-    [[ "${{COMP_WORDS[place]}}" != -* ]] && {{ verb="${{COMP_WORDS[place]}}"; break; }}
+    case "${{COMP_WORDS[place]}}" in
+      {valued}) ((place++)) ;;
+      -*) ;;
+      *) verb="${{COMP_WORDS[place]}}"; break ;;
+    esac
   done
   case "$verb" in
     "") words="{verbs} {" ".join(option.name for option in GLOBAL)}" ;;
 {cases}
   esac
-  [[ -n "$verb" && "$word" != -* ]] && words="$({_IDS})"
+  if [[ -n "$verb" && "$word" != -* ]]; then
+    words="$({_IDS})"
+    [[ -n "$first" && $place -eq $((COMP_CWORD - 1)) ]] && words="$first"
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
 complete -o default -F _aof aof

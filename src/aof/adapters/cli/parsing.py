@@ -120,6 +120,8 @@ def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, A
 
 
 def _typed(option: Option, text: str) -> Any:
+    if option.name == "--status":  # people write in_progress and DONE
+        return text.lower().replace("_", "-")
     try:
         return int(text) if option.type == "int" else float(text) if option.type == "float" else text
     except ValueError:

@@ -10,7 +10,7 @@ VERBS: tuple[Verb, ...] = (
         "show or check the org chart, or see who would get a task",
         "org:org",
         arguments=(
-            Argument("ACTION", "show, check or route"),
+            Argument("show|check|route", "what to do", target="action"),
             Argument("ID", "with route: the task that is to be routed", required=False, target="task_id"),
         ),
         options=(

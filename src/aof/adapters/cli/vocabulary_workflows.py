@@ -12,7 +12,7 @@ VERBS: tuple[Verb, ...] = (
         "check or show workflows, or where a task stands in its own",
         "workflow:workflow",
         arguments=(
-            Argument("ACTION", "check, show or attach"),
+            Argument("check|show|attach", "what to do", target="action"),
             Argument("NAME", "a workflow or a task; none: all workflows", required=False, target="name"),
         ),
         options=(Option("--format", "with show: text or mermaid", metavar="F"),),

@@ -150,7 +150,8 @@ def _able(chart: OrgChart, work: Work, *, served: bool) -> Pool:
     if work.tags and (chart.routing or chart.capabilities) and not served and not known:
         nobody = f"no rule and no capability is about {_listed(work.tags)}"
         return Pool("capability", name, (), nobody=nobody)
-    return Pool("capability", name, tuple(agent.id for agent in chart.agents))
+    nobody = "" if chart.agents else "the org chart names no agent"
+    return Pool("capability", name, tuple(agent.id for agent in chart.agents), nobody=nobody)
 
 
 def _wanted(chart: OrgChart, work: Work) -> dict[str, float]:

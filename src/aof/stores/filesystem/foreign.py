@@ -22,6 +22,9 @@ from aof.stores.fold import Folded, fold
 
 PERSON = "hand"
 _LARGEST = 16 * 1024 * 1024
+_MARK = b"<<<<<<< "
+_MERGING = "it holds the marks of a merge that nobody has settled"
+_ONE_SIDE = "Keep one side, and take the marks away"
 _BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive'"
 
 
@@ -66,6 +69,7 @@ class Examined:
 def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -> Examined:
     """Look at everything that the log (all of the task's events) and the folders have of one task."""
     examined = Examined(_folded(events, task_id))
+    found: list[Found] = []
     try:
         places = [(folder, paths.task(folder, task_id)) for folder in files.present(task_id)]
         found = [one for folder, path in places if (one := _read(folder, path)) is not None]
@@ -75,9 +79,11 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
         elif found:
             _new(examined, task_id, found)
     except AofError as problem:
+        merging = any(b"\n" + _MARK in b"\n" + one.data for one in found)
+        what, hint = (_MERGING, _ONE_SIDE) if merging else (problem.message, problem.hint or "correct the file")
         examined.problem = UnreadableTask(
-            f"the file of {task_id} cannot be taken in: {problem.message}",
-            f"{(problem.hint or 'correct the file').removesuffix('.')}; or let 'aof doctor --fix' put it aside",
+            f"the file of {task_id} cannot be taken in: {what}",
+            f"{hint.removesuffix('.')}; or let 'aof doctor --fix' put it aside",
             task_id=task_id,
         )
         examined.edit = None

@@ -11,6 +11,7 @@ import msgspec
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
 from aof.adapters.cli.screen import ago
+from aof.core.errors import NotFound
 from aof.core.times import millis
 
 if TYPE_CHECKING:
@@ -206,9 +207,10 @@ def _writable_file(path: str) -> None:
     from pathlib import Path
 
     file = Path(path).absolute()
-    if file.is_dir() or not file.parent.is_dir():
-        wrong = f"{path} is a folder" if file.is_dir() else f"there is no folder {file.parent}"
-        raise UsageError(wrong, "name a file in a folder that there is, as in: aof export backup.tar.gz")
+    if file.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file in it, as in: aof export backup.tar.gz")
+    if not file.parent.is_dir():
+        raise NotFound(f"there is no folder {file.parent}", "check the path")
 
 
 def import_data(context: Context, values: dict[str, Any]) -> Answer:

@@ -136,4 +136,7 @@ def _route(context: Context, given: dict[str, Any]) -> Answer:
             screen.table(("NOT", "BECAUSE"), list(route.others.items()), whole=True)
 
     data = msgspec.to_builtins(route) | {"agent": route.agent}
-    return Answer(data, text, _NO_ROUTE if route.state == "no_route" else 0)
+    if route.state != "no_route":
+        return Answer(data, text)
+    hint = "change what the task asks for, or the org chart: aof org show"
+    return Answer(data, text, _NO_ROUTE, {"code": "no_route", "message": route.reason, "hint": hint})
