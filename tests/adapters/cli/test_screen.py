@@ -58,6 +58,14 @@ def test_everything_fits_the_terminal(folder: Path, words: tuple[str, ...], colu
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
+def test_help_fits_the_terminal_and_tells_everything(folder: Path, columns: int) -> None:
+    for words in (("--help",), ("create", "--help"), ("help", "init"), ("up", "--help")):
+        text = shown(*words, cwd=folder, columns=columns, more=PLAIN)
+        assert [line for line in text.splitlines() if width(line) > columns] == []
+    assert "Whoever connects over HTTP needs a token" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
 def test_a_narrow_terminal_still_shows_each_title_and_a_name_for_each_task(folder: Path, columns: int) -> None:
     lines = shown("list", cwd=folder, columns=columns, more=PLAIN).splitlines()
     (line,) = [line for line in lines if line.rstrip().endswith("grandchild")]

@@ -331,6 +331,12 @@ def test_of_two_terminals_one_claims(folder: Path) -> None:
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == ["already_claimed"]
 
 
+def test_a_file_that_is_no_export_is_told_in_one_sentence(folder: Path) -> None:
+    (folder / "junk.tar.gz").write_text("junk", encoding="utf-8")
+    said_well(aof("--data-dir", "new", "import", "junk.tar.gz", cwd=folder), 2, "junk.tar.gz cannot be read")
+    assert not (folder / "new").exists()
+
+
 @pytest.mark.parametrize("where", ["frontmatter", "whole"])
 def test_a_merge_that_nobody_has_settled_is_named_as_that(folder: Path, where: str) -> None:
     (file,) = (folder / ".aof" / "tasks" / "ready").glob("*.md")

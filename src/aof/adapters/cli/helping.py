@@ -5,6 +5,7 @@ from __future__ import annotations
 from aof.adapters.cli.grammar import GLOBAL, Option, Verb
 from aof.adapters.cli.vocabulary import VERBS
 
+_NAME, _LEAST = 22, 12
 _GROUPS = (
     ("see", ("ready", "list", "blocked", "show", "status", "graph", "board", "watch", "log", "replay", "snapshot")),
     ("work", ("claim", "heartbeat", "progress", "complete", "fail", "release")),
@@ -56,29 +57,52 @@ _GROUPS = (
 )
 
 
-def help_text(verb: Verb | None) -> str:
-    """Help on one verb, or the list of all."""
-    return _overview() if verb is None else _one(verb)
+def help_text(verb: Verb | None, width: int = 0) -> str:
+    """Help on one verb, or the list of all; where a terminal is so wide, no line is longer."""
+    return _overview(width) if verb is None else _one(verb, width)
 
 
-def _overview() -> str:
+def _overview(width: int) -> str:
     by_name = {verb.name: verb for verb in VERBS}
-    lines = ["AOF: tasks for teams of agents, in plain files.", "", "usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
+    lines = [*_told("AOF: tasks for teams of agents, in plain files.", 0, width), ""]
+    lines += ["usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
     for group, names in _GROUPS:
-        lines += [f"{group}:", *(f"  {name:<12}{by_name[name].summary}" for name in names), ""]
-    lines += ["options of every verb:", *_options(GLOBAL), "", 'begin with: aof init, then: aof create "My first task"']
-    return "\n".join(lines) + "\n"
+        lines += [f"{group}:", *_explained([(name, by_name[name].summary) for name in names], 12, width), ""]
+    lines += ["options of every verb:", *_options(GLOBAL, width), ""]
+    return "\n".join([*lines, *_told('begin with: aof init, then: aof create "My first task"', 0, width)]) + "\n"
 
 
-def _one(verb: Verb) -> str:
-    lines = [f"aof {verb.name}: {verb.summary}", "", f"usage: {verb.usage}", ""]
+def _one(verb: Verb, width: int) -> str:
+    lines = [*_told(f"aof {verb.name}: {verb.summary}", 4, width), "", *_told(f"usage: {verb.usage}", 7, width), ""]
+    if verb.help:
+        lines += [*_told(verb.help, 0, width), ""]
     if verb.arguments:
-        lines += ["arguments:", *(f"  {argument.name:<22}{argument.help}" for argument in verb.arguments), ""]
-    lines += ["options:", *_options((*verb.options, *GLOBAL)), "", f"example: {verb.example}"]
+        named = [(argument.name, argument.help) for argument in verb.arguments]
+        lines += ["arguments:", *_explained(named, _NAME, width), ""]
+    lines += ["options:", *_options((*verb.options, *GLOBAL), width), "", *_told(f"example: {verb.example}", 9, width)]
     if verb.aliases:
         lines.append(f"also called: {', '.join(verb.aliases)}")
     return "\n".join(lines) + "\n"
 
 
-def _options(options: tuple[Option, ...]) -> list[str]:
-    return [f"  {(option.name + ' ' + option.metavar).strip():<22}{option.help}" for option in options]
+def _options(options: tuple[Option, ...], width: int) -> list[str]:
+    return _explained([((option.name + " " + option.metavar).strip(), option.help) for option in options], _NAME, width)
+
+
+def _explained(rows: list[tuple[str, str]], room: int, width: int) -> list[str]:
+    """A name and what it is on each line; what does not fit goes on below."""
+    lines: list[str] = []
+    for name, told in rows:
+        first, *others = _told(told, 0, max(width - room - 2, _LEAST) if width else 0)
+        lines += [f"  {name:<{room}}{first}", *(" " * (room + 2) + other for other in others)]
+    return lines
+
+
+def _told(text: str, indent: int, width: int) -> list[str]:
+    """The text in lines that fit, all but the first indented."""
+    if not width or len(text) <= width:
+        return [text]
+    from aof.adapters.cli.measuring import wrap
+
+    first, *others = wrap(text, width - indent)
+    return [first, *(" " * indent + other for other in others)]

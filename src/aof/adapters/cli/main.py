@@ -119,8 +119,9 @@ def _help(parsed: Parsed) -> Answer:
 
     if parsed.verb is None and parsed.options and not parsed.options.get("help"):
         raise UsageError("there is no verb in this call", "see 'aof --help'")
-    text = help_text(parsed.verb)
-    return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
+    return Answer(
+        {"help": help_text(parsed.verb)}, lambda screen: screen.line(help_text(parsed.verb, screen.width)[:-1])
+    )
 
 
 def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli.grammar import FLAG, GLOBAL, MANY, Option, Verb
+from aof.adapters.cli.grammar import FLAG, GLOBAL, MANY, Argument, Option, Verb
 from aof.adapters.cli.vocabulary import VERBS
 
 TYPE_CHECKING = False
@@ -140,11 +140,21 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         raise UsageError(
             f"'aof {verb.name}' does not know what to do with: {extra}", f"{advice}, as in: {verb.example}"
         )
-    for argument, word in zip(verb.arguments, places, strict=False):
+    arguments = _meant_places(verb, places)
+    for argument, word in zip(arguments, places, strict=False):
         values[argument.target] = word
-    missing = [argument.name for argument in verb.arguments[len(places) :] if argument.required]
+    missing = [argument.name for argument in arguments[len(places) :] if argument.required]
     if missing:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
+
+
+def _meant_places(verb: Verb, places: list[str]) -> tuple[Argument, ...]:
+    """The arguments that the words stand for: one of a few words at the beginning may be left out."""
+    first = verb.arguments[0] if verb.arguments else None
+    may_be_left_out = first is not None and not first.required and "|" in first.name
+    if first is None or not may_be_left_out or len(places) != len(verb.arguments) - 1:
+        return verb.arguments
+    return verb.arguments if places[0] in first.name.split("|") else verb.arguments[1:]
 
 
 def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:

@@ -298,9 +298,9 @@ VERBS: tuple[Verb, ...] = (
         "tasks:dep",
         aliases=("depends",),
         arguments=(
-            Argument("add|rm", "what to do; without either: add", target="action"),
+            Argument("add|rm", "what to do; add unless said", required=False, target="action"),
             _ID,
-            Argument("BLOCKER", "the task that must be done first", target="blocker_id", required=False),
+            Argument("BLOCKER", "the task that must be done first", target="blocker_id"),
         ),
         example="aof dep add 002 001",
     ),

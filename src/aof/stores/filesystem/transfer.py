@@ -65,6 +65,7 @@ def unpack(source: str, root: str, say: Say = silent) -> int:
                 count += member.isfile()
                 say(f"{count:,} of {len(members):,} files")
     except (tarfile.TarError, EOFError) as error:
-        raise InvalidInput(f"{source} cannot be read: {error}", "make a new one with 'aof export FILE'") from None
+        why = str(error).partition("\n")[0].rstrip(":")  # the first line; others tell what was tried in vain
+        raise InvalidInput(f"{source} cannot be read: {why}", "make a new one with 'aof export FILE'") from None
     FilesystemStore.create(root)
     return count

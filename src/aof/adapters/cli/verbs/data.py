@@ -183,8 +183,8 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     from aof.adapters.cli.helping import help_text
     from aof.adapters.cli.parsing import find_verb
 
-    text = help_text(find_verb(values["verb"]) if values.get("verb") else None)
-    return Answer({"help": text}, lambda screen: screen.line(text.rstrip()))
+    verb = find_verb(values["verb"]) if values.get("verb") else None
+    return Answer({"help": help_text(verb)}, lambda screen: screen.line(help_text(verb, screen.width)[:-1]))
 
 
 def version(context: Context, _values: dict[str, Any]) -> Answer:

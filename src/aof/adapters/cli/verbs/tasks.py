@@ -170,15 +170,11 @@ def unlink(context: Context, values: dict[str, Any]) -> Answer:
 
 def dep(context: Context, values: dict[str, Any]) -> Answer:
     """`aof dep add` and `aof dep rm`."""
-    actions = {"add": context.fabric.dep_add, "rm": context.fabric.dep_remove, "remove": context.fabric.dep_remove}
-    words = [values[name] for name in ("action", "task_id", "blocker_id") if name in values]
-    if len(words) == 2 and words[0] not in actions:  # noqa: PLR2004 - a task and its blocker
-        words.insert(0, "add")
-    if words[0] not in actions:
-        raise UsageError(f"'aof dep' knows add and rm, not '{words[0]}'", "for example: aof dep add 002 001")
-    if len(words) == 2:  # noqa: PLR2004 - add or rm, and a task
-        raise UsageError("'aof dep' needs BLOCKER", f"for example: aof dep {words[0]} {words[1]} 001")
-    depends = actions[words[0]](words[1], words[2])
+    action = values.get("action", "add")
+    if action not in ("add", "rm", "remove"):
+        raise UsageError(f"'aof dep' knows add and rm, not '{action}'", "for example: aof dep add 002 001")
+    operation = context.fabric.dep_add if action == "add" else context.fabric.dep_remove
+    depends = operation(values["task_id"], values["blocker_id"])
     waits = ", ".join(depends.depends_on) or "nothing"
     return Answer(depends, lambda screen: screen.line(f"{depends.task_id}  waits for {waits}"))
 
