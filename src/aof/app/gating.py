@@ -59,7 +59,9 @@ class Gating(Scheduling):
         task = self.get(task_id)
         if task.routing.workflow is None:
             raise InvalidInput(
-                f"{task.id} names no workflow", "name one first", Call("create", {"title": "…", "workflow": "…"})
+                f"{task.id} names no workflow",
+                "create a task that names one",
+                Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
             )
         self._ask(self._attaching(task.id, task.routing.workflow, actor or self._actor))
         return results.Moved(task_id=task.id, status=self.get(task.id).status)

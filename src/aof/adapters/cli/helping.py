@@ -29,13 +29,7 @@ _GROUPS = (
     ("review", ("approve", "reject")),
     ("connect", ("prime", "mcp", "token")),
     ("serve", ("tick", "up")),
-    (
-        "team",
-        (
-            "org",
-            "workflow",
-        ),
-    ),
+    ("team", ("org", "workflow")),
     ("messages", ("send", "session-end", "handoff")),
     (
         "data",
@@ -72,6 +66,8 @@ def _overview() -> str:
 
 def _one(verb: Verb) -> str:
     lines = [f"aof {verb.name}: {verb.summary}", "", f"usage: {verb.usage}", ""]
+    if verb.help:
+        lines += [verb.help, ""]
     if verb.arguments:
         lines += ["arguments:", *(f"  {argument.name:<22}{argument.help}" for argument in verb.arguments), ""]
     lines += ["options:", *_options((*verb.options, *GLOBAL)), "", f"example: {verb.example}"]

@@ -42,6 +42,8 @@ def reference() -> str:
 
 def _one(verb: Verb) -> list[str]:
     lines = [f"## aof {verb.name}\n", f"{verb.summary[0].upper()}{verb.summary[1:]}.\n", "```", verb.usage, "```\n"]
+    if verb.help:
+        lines.append(f"{verb.help}\n")
     if verb.arguments or verb.options:
         lines += ["| | |", "| --- | --- |"]
         lines += [f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments]

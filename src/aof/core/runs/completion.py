@@ -49,7 +49,7 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     if there_already:
         return Decision()
     if task.status != "ready":
-        return no_edge(task, "done", *_missing_step(task))
+        return no_edge(task, "done", *graph.way_on(task, command.acting))
     return graph.readiness(records, task, now) or _claim_and_report(records, task, command, outcome, now)
 
 
@@ -173,12 +173,3 @@ def _applied(
     if outcome == "done" and task.metadata.get("reviewRequired") is False:
         return (closed, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
     return (closed, reviewed)
-
-
-def _missing_step(task: Task) -> tuple[str, Call]:
-    steps = {
-        "backlog": ("promote it to ready, then claim it", Call("update", {"task_id": task.id, "status": "ready"})),
-        "blocked": ("unblock it, then claim it", Call("unblock", {"task_id": task.id})),
-        "review": ("approve it, or reject it with blockers", Call("approve", {"task_id": task.id})),
-    }
-    return steps.get(task.status, ("retry it, then claim it", Call("retry", {"task_id": task.id, "reason": "…"})))

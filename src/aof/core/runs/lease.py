@@ -25,12 +25,8 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
     if command.run is not None and (lease is None or lease.run_id != command.run):
         return stale(task, command.run)
     if lease is None:
-        return StaleLease(
-            f"{task.id} is {task.status}: nobody is running it",
-            "claim it first",
-            Call("claim", {"task_id": task.id, "agent": command.acting}),
-            status=task.status,
-        )
+        what = f"{task.id} is {task.status}: nobody is running it"
+        return StaleLease(what, *graph.way_on(task, command.acting), status=task.status)
     refusal = _not_recognised(task, lease, command.acting) if command.run is None else None
     if refusal := refusal or unproven(task, lease, command):
         return refusal

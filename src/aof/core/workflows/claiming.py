@@ -223,8 +223,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
         return _shown(task, own[0], command) if own and task.cancel is None else _stale(task, command.run)
     mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
     if not running:
-        call = Call("claim", {"task_id": task.id, "agent": command.acting})
-        return StaleLease(f"{task.id} is {task.status}: nobody is running it", "claim a hop first", call)
+        return StaleLease(f"{task.id} is {task.status}: nobody is running it", *graph.way_on(task, command.acting))
     if not mine:
         holders = ", ".join(f"{hop.agent} ({hop.id})" for hop in running)
         return NotLeaseHolder(

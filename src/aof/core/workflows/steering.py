@@ -172,7 +172,7 @@ def edit(records: Records, command: c.Edit, now: int) -> Verdict:
         return InvalidInput(
             f"{task.id} has begun the workflow '{task.routing.workflow}' and keeps it",
             "create another task for another workflow",
-            Call("create", {"title": "…", "workflow": "…"}),
+            Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
         )
     return editing.edit(records, command, now)
 
@@ -197,8 +197,8 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
 def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
     """Who holds a hop shows life by it; nobody else writes to a running task."""
     workflow = workflow_of(task)
-    if not workflow.running():
-        return claiming.held(task, workflow, command) if command.run is not None else Decision()  # type: ignore[return-value]
+    if not workflow.running() and command.run is None:
+        return Decision()
     hop = claiming.held(task, workflow, command)
     if isinstance(hop, AofError):
         return hop

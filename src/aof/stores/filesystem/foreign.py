@@ -22,7 +22,7 @@ from aof.stores.fold import Folded, fold
 
 PERSON = "hand"
 _LARGEST = 16 * 1024 * 1024
-_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive'"
+_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive ID'"
 
 
 class Found:
