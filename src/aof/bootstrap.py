@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from aof.adapters.system import SystemClock
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
-    from aof.ports.store import Problem, Store
+    from aof.ports.store import Store
     from aof.stores.filesystem.read_only import ReadOnlyStore
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
@@ -158,22 +158,9 @@ def diagnose(
         raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        found = doctor(store, clock, settings.policy(), fix=fix, say=say)
-        problems = (*found.problems, *_org_problems(root))
-        return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
+        return doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
-
-
-def _org_problems(root: str) -> Iterator[Problem]:
-    """An org chart that cannot be used; what else may be odd about it, `aof org check` tells."""
-    from aof.ports.store import Problem
-
-    report = OrgPath(root).report()
-    for finding in report.findings:
-        if finding.severity == "error":
-            detail = f"{finding.where}: {finding.detail}"
-            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")
 
 
 def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
