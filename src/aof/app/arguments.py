@@ -110,7 +110,7 @@ def invalid(
     wrong = complaint(said, given, kind)
     field = fields.get(wrong.field)
     if wrong.unknown:
-        from aof.core.org.finding import suggestion
+        from aof.core.findings import suggestion
 
         there = known or tuple(fields)
         hint = suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")

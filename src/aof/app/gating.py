@@ -133,7 +133,7 @@ class Gating(Scheduling):
         found = self._workflows.report(name) if self._workflows is not None else None
         if found is not None:
             return found
-        from aof.core.org.finding import suggestion
+        from aof.core.findings import suggestion
 
         known = self.workflows()
         otherwise = f"use one of: {', '.join(known)}" if known else "write it to workflows/NAME.yaml first"

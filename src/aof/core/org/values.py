@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from aof.core.durations import EXAMPLES, duration_ms
+from aof.core.findings import Finding, Step
 from aof.core.ids import is_agent_name
 from aof.core.org.chart import Agent, Capability, Limits, OrgChart, RoutingRule, Runner, Target
-from aof.core.org.finding import Finding, Step
 
 LEVELS = (0, 1, 2, 3)
 _NAME = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"

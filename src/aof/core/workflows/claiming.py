@@ -15,8 +15,8 @@ from aof.core.errors import (
     SelfApproval,
     StaleLease,
 )
+from aof.core.findings import suggestion
 from aof.core.ids import run_id
-from aof.core.org.finding import suggestion
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import beat_after, task_ttl
 from aof.core.runs.proving import unproven
