@@ -14,11 +14,11 @@ import msgspec
 from aof.app.briefing import brief
 from aof.app.held import holding
 from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
-from aof.core.ids import attempt_of
+from aof.core.ids import attempt_of, run_place
 from aof.core.scheduling.plan import STARTED
 from aof.core.tasks import commands as c
 from aof.core.tasks.kinds import Cause
-from aof.core.workflows.state import held_leases, place
+from aof.core.workflows.state import held_leases
 from aof.ports.lists import Query
 from aof.ports.runner import Ended, Work
 from aof.ports.store import Scope
@@ -110,7 +110,7 @@ class Hosting:
         work = Work(
             task_id=whole.id,
             hop=hop,
-            place=place(whole.id, hop),
+            place=run_place(whole.id, hop),
             run_id=claimed.run_id,
             epoch=claimed.epoch,
             attempt=claimed.attempt,

@@ -132,7 +132,7 @@ class Tick:
         host = self._host
         return Snapshot(
             running=running,
-            heartbeats=self._store.heartbeats(place for task in running for place in _places(task)),
+            heartbeats=self._store.heartbeats(place for task in running for place in task.run_places),
             boot=self._clock.boot(),
             hosted=host.hosted if host is not None else frozenset(),
             orphaned=host.orphaned if host is not None else frozenset(),
@@ -253,13 +253,6 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
-
-
-def _places(task: Task) -> tuple[str, ...]:
-    """What the signs of life of a running task go by: its own, or those of the hops that run."""
-    if not task.gated:
-        return (task.id,)
-    return tuple(f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
 
 
 def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:

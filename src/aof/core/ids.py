@@ -70,6 +70,11 @@ def task_of_run(run: str) -> str | None:
     return owner if is_task_id(owner) and attempt.isascii() and attempt.isdigit() else None
 
 
+def run_place(task: str, hop: str | None) -> str:
+    """What the records of a run go by: the task, or one of its hops."""
+    return task if hop is None else f"{task}/hops/{hop}"
+
+
 def attempt_of(run: str) -> int:
     """The number of a run among those of its task."""
     return int(run.rpartition("-")[2])

@@ -16,7 +16,7 @@ from aof.core.errors import (
     StaleLease,
 )
 from aof.core.findings import suggestion
-from aof.core.ids import run_id
+from aof.core.ids import run_id, run_place
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import beat_after, task_ttl
 from aof.core.runs.proving import unproven
@@ -26,7 +26,7 @@ from aof.core.tasks import editing, graph
 from aof.core.tasks.fields import bad_ttl
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
-from aof.core.workflows.state import HopState, Workflow, place, workflow_of
+from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.walk import Walk
 
 
@@ -273,7 +273,7 @@ def next_beat(records: Records, task: Task, hop: HopState, now: int, ttl_ms: int
     """The heartbeat that follows the hop's last one."""
     lease = hop.lease
     assert lease is not None
-    return beat_after(records.heartbeats[place(task.id, hop.id)], lease, task.id, now, ttl_ms=ttl_ms, hop=hop.id)
+    return beat_after(records.heartbeats[run_place(task.id, hop.id)], lease, task.id, now, ttl_ms=ttl_ms, hop=hop.id)
 
 
 def report(records: Records, command: c.Report, now: int) -> Verdict:
