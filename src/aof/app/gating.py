@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aof.app.lists import Listed
 from aof.app.scheduling import Scheduling
 from aof.core.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached, TaskNotFound, WorkflowNotFound
-from aof.core.ids import is_part, is_task_id
+from aof.core.ids import OURSELVES, is_part, is_task_id
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -28,8 +28,6 @@ else:  # few tasks have a workflow
     msgspec = Lazily("msgspec")
     results = Lazily("aof.app.results")
     c = Lazily("aof.core.tasks.commands")
-
-_ACTOR = "aof"
 
 
 class Gating(Scheduling):
@@ -108,7 +106,7 @@ class Gating(Scheduling):
         try:
             return super()._execute(command)
         except NotAttached as refused:
-            super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], _ACTOR))
+            super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], OURSELVES))
             return super()._execute(command)
 
     def _attaching(self, task_id: str, name: str, actor: str) -> c.Attach:

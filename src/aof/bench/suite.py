@@ -13,8 +13,8 @@ from typing import NamedTuple
 from aof.bench import fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
 from aof.bench.table import Part, Row
+from aof.ports.progress import Say
 
-Say = Callable[[str], object]
 _ENOUGH = 50  # commits: with fewer it is a quick run
 
 

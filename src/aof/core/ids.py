@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+OURSELVES = "aof"  # who acts where AOF does something by itself
 NUMBER_DIGITS = 9  # at most
 _PADDED = 3  # a number with more digits does not begin with zero
 _PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")

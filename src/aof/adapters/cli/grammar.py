@@ -6,6 +6,7 @@ what is imported here. Must not know what a verb does.
 
 from __future__ import annotations
 
+SCHEMA_VERSION = 1  # of every answer as JSON
 FLAG, ONE, MANY = "flag", "one", "many"
 
 

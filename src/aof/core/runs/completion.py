@@ -78,7 +78,7 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
         or limits.line("summary_ref", command.summary_ref, limits.ITEM)
         or limits.name("caller_role", command.caller_role)
         or limits.data("acceptance", command.acceptance)
-        or _miscounted(command.tests)
+        or miscounted("tests", command.tests)
     )
     if problem:
         return problem
@@ -91,13 +91,14 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
     return escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
 
 
-def _miscounted(tests: dict[str, int] | None) -> AofError | None:
+def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
+    """The refusal for tests that cannot have been counted so."""
     counts = tests or {}
     whole = all(type(count) is int and 0 <= count < 2**53 for count in counts.values())
     if not whole or not counts.keys() <= {"total", "passed", "failed"}:
-        return InvalidInput("'tests' must hold counts", "use total, passed and failed, each 0 or more")
+        return InvalidInput(f"'{field}' must hold counts", "use total, passed and failed, each 0 or more")
     if "total" in counts and counts.get("passed", 0) + counts.get("failed", 0) > counts["total"]:
-        return InvalidInput("'tests' counts more passed and failed than there are", "correct the total")
+        return InvalidInput(f"'{field}' counts more passed and failed than there are", "correct the total")
     return None
 
 

@@ -18,6 +18,8 @@ from aof.core.tasks.task import Lease, Task
 from aof.core.tasks.transitions import transition
 from aof.core.times import iso, millis
 
+BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
+
 
 def authorize(task: Task, command: OnTask) -> str | AofError:
     """The agent that a worker's write counts for, or why the caller may not write."""

@@ -56,6 +56,3 @@ class Crew(msgspec.Struct, frozen=True, kw_only=True):
         """How long a run of this agent may take."""
         seat = self.seats.get(agent)
         return seat.limit_ms if seat is not None else None
-
-
-ALONE = Crew()

@@ -7,6 +7,7 @@ from typing import Any
 from aof.core.errors import AofError, InvalidInput
 from aof.core.ids import run_place
 from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.ending import next_cause
 from aof.core.runs.lease import lease_end
 from aof.core.runs.reported import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure
@@ -53,8 +54,8 @@ def _failed(
     failures = walk.workflow.hop(hop.id).failures
     if retryable and failures < walk.task.retry.max_attempts:
         wait = backoff_ms(walk.records.policy, failures)
-        why = "lost_worker" if cause == "lost" else "retry"
-        more: dict[str, Any] = {"reason": code, "attempt": walk.task.retry.attempts + 1, "cause": why}
+        next_run = walk.task.retry.attempts + 1
+        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause)}
         walk.add("task.retrying", hop.id, notBefore=iso(walk.now + wait), **more)
         return
     ended = "timed_out" if cause == "timed_out" else "failed"
