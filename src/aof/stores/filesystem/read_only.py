@@ -21,7 +21,7 @@ from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Active, Checkup, Page, Scope
+from aof.ports.store import Checkup, Page, Scope
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.files import TaskFiles
@@ -101,11 +101,6 @@ class ReadOnlyStore(MemoryStore):
         page = self.find(query)
         shown = (Row.of(task, task.blocked.reason if task.blocked else None, self.odd(task)) for task in page.tasks)
         return Rows(page.by_status, tuple(shown))
-
-    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
-        """What scheduling looks at."""
-        self._caught_up()
-        return super().active(status, limit)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
