@@ -163,6 +163,11 @@ def diagnose(
         store.close()
 
 
+def reindex(fabric: Fabric) -> None:
+    """Build the index of an open data directory anew."""
+    _writable(fabric.store).index.rebuild()
+
+
 def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
     """Make a data directory, or complete one that is there. Tells its path and whether it is new.
 
@@ -220,22 +225,28 @@ def default_actor(environment: Mapping[str, str] = os.environ) -> str:
 
 def refuse_network(root: str) -> None:
     """Locks on network file systems cannot be relied on."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
-            mounts = [line.split(" ")[1:3] for line in table]
-    except OSError:
-        return
-    real = os.path.realpath(root)
-    best = max(
-        (m for m in mounts if real == m[0] or real.startswith(m[0].rstrip("/") + "/")),
-        key=lambda m: len(m[0]),
-        default=None,
-    )
-    if best is not None and best[1] in _NETWORK:
+    kind, _ = file_system(root)
+    if kind in _NETWORK:
         raise UnsupportedFilesystem(
-            f"{root} lies on a network file system ({best[1]}), whose locks cannot be relied on",
+            f"{root} lies on a network file system ({kind}), whose locks cannot be relied on",
             "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
         )
+
+
+def file_system(folder: str) -> tuple[str, str]:
+    """The type and the device of the file system that a folder lies on; `unknown` where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
+            mounts = [line.split(" ")[:3] for line in table]
+    except OSError:
+        return "unknown", "unknown"
+    real = os.path.realpath(folder)
+    found, longest = ("unknown", "unknown"), -1
+    for device, place, kind in mounts:
+        point = place.replace(r"\040", " ")
+        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) > longest:
+            found, longest = (kind, device), len(point)
+    return found
 
 
 def version() -> str:

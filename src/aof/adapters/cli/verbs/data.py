@@ -164,7 +164,7 @@ def _counted(number: int) -> str:
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof reindex`."""
     with context.progress("reindex"):
-        context.fabric.store.index.rebuild()  # type: ignore[attr-defined]
+        context.bootstrap("reindex")(context.fabric)
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
