@@ -16,7 +16,7 @@ from aof.app.held import holding
 from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
 from aof.core.ids import OURSELVES, attempt_of, run_place
 from aof.core.runs.lease import BEATS_A_LEASE
-from aof.core.scheduling.plan import STARTED
+from aof.core.scheduling.crew import STARTED
 from aof.core.tasks import commands as c
 from aof.core.tasks.kinds import Cause
 from aof.core.workflows.state import held_leases

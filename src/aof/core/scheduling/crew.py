@@ -8,6 +8,8 @@ import msgspec
 
 from aof.core.tasks.task import Task
 
+STARTED = frozenset({"process"})  # the kinds of runner that a service starts by itself
+
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """One agent: how it is run, how many runs it may have at once, and how long one may take.

@@ -18,7 +18,7 @@ from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.timers import deadlines
 
 if TYPE_CHECKING:
-    from aof.core.scheduling.plan import View
+    from aof.core.scheduling.view import View
     from aof.core.tasks.task import Lease, Task
 
 _OPEN: Final = ("ready", "running", "review")

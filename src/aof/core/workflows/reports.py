@@ -19,7 +19,8 @@ from aof.core.tasks.commands import Claim, Fail
 from aof.core.tasks.decide import decide
 from aof.core.tasks.needs import needs
 from aof.core.tasks.task import Task
-from aof.core.workflows.claiming import held, wrong_role
+from aof.core.workflows.claiming import wrong_role
+from aof.core.workflows.holding import held
 from aof.core.workflows.state import HopState, has_open_hop, workflow_of
 from aof.core.workflows.walk import Walk
 

@@ -20,7 +20,7 @@ from aof.core.tasks.lifecycle import FINISHED, allows
 from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import no_edge
 from aof.core.times import iso
-from aof.core.workflows import claiming, outcomes
+from aof.core.workflows import claiming, holding, outcomes
 from aof.core.workflows.checking import check
 from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.state import ENDED, LOST, begun, builtins, workflow_of
@@ -199,10 +199,10 @@ def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict
     workflow = workflow_of(task)
     if not workflow.running() and command.run is None:
         return Decision()
-    hop = claiming.held(task, workflow, command)
+    hop = holding.held(task, workflow, command)
     if isinstance(hop, AofError):
         return hop
-    return Decision(heartbeat=claiming.next_beat(records, task, hop, now), agent=hop.agent)
+    return Decision(heartbeat=holding.next_beat(records, task, hop, now), agent=hop.agent)
 
 
 def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
@@ -222,7 +222,7 @@ def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdic
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return claiming.release(
+    return holding.release(
         records, msgspec.convert(updating.same(command) | {"reason": command.reason}, ready(c.Release)), now
     )
 

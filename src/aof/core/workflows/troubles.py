@@ -16,7 +16,8 @@ from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.core.workflows.claiming import held, hop_named
+from aof.core.workflows.claiming import hop_named
+from aof.core.workflows.holding import held
 from aof.core.workflows.outcomes import follow
 from aof.core.workflows.state import HopState, workflow_of
 from aof.core.workflows.timers import due
