@@ -63,9 +63,8 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
     if agent.autonomy.level is not None and agent.autonomy.level not in LEVELS:
         detail = f"{who} has the autonomy level {agent.autonomy.level}"
         yield _wrong((*at, "autonomy", "level"), detail, "use 0, 1, 2 or 3")
-    for name in Limits.__struct_encode_fields__:
-        value = getattr(agent.autonomy.limits, Limits.__struct_fields__[Limits.__struct_encode_fields__.index(name)])
-        yield from _at_least((*at, "autonomy", "limits", name), value, 0, who)
+    for name, shown in zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True):
+        yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
     yield from _capabilities(agent, (*at, "capabilities"))
     yield from _runner(agent.runner, (*at, "runner"), who)

@@ -20,6 +20,7 @@ from aof.core.tasks.lifecycle import priority_rank
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
 
+_SHOWN = 5  # dependencies that a reason names
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
 
@@ -94,13 +95,13 @@ def _hops(view: View, task: Task) -> Verdict:
 
 
 def _opens(task: Task) -> bool:
-    from aof.core.scheduling.hops import opens  # noqa: PLC0415
+    from aof.core.scheduling.hops import opens  # noqa: PLC0415 - as above
 
     return opens(task)
 
 
 def _assign_hops(view: View, task: Task) -> Verdict:
-    from aof.core.scheduling.hops import assigned  # noqa: PLC0415
+    from aof.core.scheduling.hops import assigned  # noqa: PLC0415 - as above
 
     begins = task.status == "ready"
     reason = (_waiting(view, task) or view.capacity.busy_resource(task)) if begins else None
@@ -202,7 +203,7 @@ def _waiting(view: View, task: Task) -> Verdict:
     if task.id in view.snapshot.free:
         return None
     if task.depends_on:
-        return f"waits for {', '.join(task.depends_on[:5])}" + (" …" if len(task.depends_on) > 5 else "")  # noqa: PLR2004
+        return f"waits for {', '.join(task.depends_on[:_SHOWN])}" + (" …" if len(task.depends_on) > _SHOWN else "")
     return "waits for its children"
 
 

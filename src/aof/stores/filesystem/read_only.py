@@ -49,15 +49,15 @@ class ReadOnlyUnit(MemoryUnit):
         """The last sign of life."""
         return self._store.heartbeats((task_id,))[task_id]
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
-    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002
+    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
@@ -87,7 +87,7 @@ class ReadOnlyStore(MemoryStore):
         """Look at some tasks as they are now."""
         yield ReadOnlyUnit(self._caught_up(), scope, self)
 
-    def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002
+    def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002 - the contract's form
         """Refused."""
         raise self.refusal()
 
