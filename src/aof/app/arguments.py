@@ -1,6 +1,7 @@
 """Arguments of operations are checked against their annotations, once and for all operations alike.
 
 The core checks what a value may be; here only its type is, so that nobody sees a TypeError from somewhere inside.
+Must not know any operation.
 """
 
 from __future__ import annotations

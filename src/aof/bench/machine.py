@@ -1,4 +1,7 @@
-"""Where the figures come from: without the disk, the processors and the load they mean nothing."""
+"""Where the figures come from: without the disk, the processors and the load they mean nothing.
+
+Must not know what is measured.
+"""
 
 from __future__ import annotations
 

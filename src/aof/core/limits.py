@@ -1,4 +1,7 @@
-"""How long and of what kind things may be. One place, so that every surface and message is bounded alike."""
+"""How long and of what kind things may be. One place, so that every surface and message is bounded alike.
+
+Must not know what the values are for.
+"""
 
 from __future__ import annotations
 

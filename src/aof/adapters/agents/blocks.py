@@ -1,4 +1,7 @@
-"""A marked block at the end of a text file: put there, renewed in its place, and taken away without a trace."""
+"""A marked block at the end of a text file: put there, renewed in its place, and taken away without a trace.
+
+Must not know what the file is for.
+"""
 
 from __future__ import annotations
 

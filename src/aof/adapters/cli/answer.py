@@ -1,4 +1,7 @@
-"""What a verb answers, and how it is delivered: JSON for scripts, text for people, both on standard output."""
+"""What a verb answers, and how it is delivered: JSON for scripts, text for people, both on standard output.
+
+Must not know any verb.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The reference of the command line as Markdown, from the same tables that the parser reads.
 
 `python -m aof.adapters.cli.reference > docs/reference/cli.md` writes it; a test says when that has to be done again.
+Must not know what a verb does.
 """
 
 from __future__ import annotations

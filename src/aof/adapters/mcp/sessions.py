@@ -2,6 +2,7 @@
 
 Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
 nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it.
+Must not know any rule about leases.
 """
 
 from __future__ import annotations

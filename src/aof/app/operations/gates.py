@@ -1,4 +1,4 @@
-"""Operations about workflows."""
+"""Operations about workflows. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations about the org chart, protocol messages, sessions and handoffs."""
+"""Operations about the org chart, protocol messages, sessions and handoffs. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`completion.report`: what a run has achieved goes on record; the task moves when the session ends."""
+"""`completion.report`: what a run has achieved goes on record; the task moves when the session ends.
+
+Must not know the wire.
+"""
 
 from __future__ import annotations
 

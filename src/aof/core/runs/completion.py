@@ -1,4 +1,4 @@
-"""How a run ends with a result."""
+"""How a run ends with a result. Must not know hops, nor what a review makes of it."""
 
 from __future__ import annotations
 

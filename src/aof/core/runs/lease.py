@@ -1,4 +1,4 @@
-"""Leases: who may write to a running task, how one is taken, kept and given back."""
+"""Leases: who may write to a running task, how one is taken, kept and given back. Must not know the clock, nor hops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What review makes of a reported result: approval, or a rejection with reasons."""
+"""What review makes of a reported result: approval, or a rejection with reasons. Must not know who may judge."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 A run that somebody hosts (a process, a peer) is stopped by its host, which then settles it; a pulling agent has no
 host, so its run ends at once and its later writes are refused. A task is cancelled once all below it is.
+Must not know how a worker is stopped.
 """
 
 from __future__ import annotations

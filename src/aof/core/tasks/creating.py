@@ -1,4 +1,4 @@
-"""Bringing a task into being, once per idempotency key."""
+"""Bringing a task into being, once per idempotency key. Must not know how an ID is reserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside."""
+"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside.
+
+Must not load or record anything.
+"""
 
 from __future__ import annotations
 

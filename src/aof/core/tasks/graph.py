@@ -1,4 +1,7 @@
-"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads."""
+"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads.
+
+Must not change anything.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """`update`: a new body, a new status, or a mere sign of life, in one commit.
 
 Every status change goes through the operation that it really is, so that no way around the rules exists.
+Must not know who may do it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What commands mean for a gated task: one row each. A command without a row means what it means for every task.
 
-Loaded only for tasks that name a workflow.
+Loaded only for tasks that name a workflow. Must not know any rule itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How a hop ends with an outcome: complete advances, needs_review sends back, blocked holds."""
+"""How a hop ends with an outcome: complete advances, needs_review sends back, blocked holds.
+
+Must not know who may claim.
+"""
 
 from __future__ import annotations
 

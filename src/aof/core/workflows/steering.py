@@ -1,4 +1,7 @@
-"""What people do with a gated task as a whole: begin it, let it go on, run it again, change or move it."""
+"""What people do with a gated task as a whole: begin it, let it go on, run it again, change or move it.
+
+Must not know who may do it.
+"""
 
 from __future__ import annotations
 

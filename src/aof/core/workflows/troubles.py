@@ -1,4 +1,7 @@
-"""How a hop ends without an outcome: its run failed, its worker vanished, its time is over."""
+"""How a hop ends without an outcome: its run failed, its worker vanished, its time is over.
+
+Must not know how they are noticed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's record as the index keeps it: JSON in and out."""
+"""A task's record as the index keeps it: JSON in and out. Must not know the tables."""
 
 from __future__ import annotations
 
