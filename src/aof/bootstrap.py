@@ -120,6 +120,11 @@ def _writable(store: Store) -> FilesystemStore:
     raise store.refusal()
 
 
+def rebuild_index(fabric: Fabric) -> None:
+    """Throw the index away and build it anew."""
+    _writable(fabric.store).index.rebuild()
+
+
 def serve(
     fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, host: str = "127.0.0.1"
 ) -> int:
@@ -161,11 +166,6 @@ def diagnose(
         return doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
-
-
-def reindex(fabric: Fabric) -> None:
-    """Build the index of an open data directory anew."""
-    _writable(fabric.store).index.rebuild()
 
 
 def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:

@@ -13,8 +13,11 @@ import msgspec
 import pytest
 
 import aof
+from aof.adapters.cli.grammar import Verb
 from aof.adapters.cli.guesses import INSTEAD
+from aof.adapters.cli.helping import help_text
 from aof.adapters.cli.parsing import find_verb, parse
+from aof.adapters.cli.reference import reference
 from aof.adapters.cli.spelling import spell
 from aof.adapters.cli.vocabulary import VERBS
 from aof.app.calling import Caller, parameters, perform
@@ -109,6 +112,12 @@ def test_what_does_what_another_tools_verb_does_is_a_verb_of_ours(guess: str) ->
 def test_the_example_of_a_verb_can_be_called(verb: Any) -> None:
     words = shlex.split(verb.example.partition(" > ")[0])
     assert parse(words[1:]).verb is verb
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb.help], ids=lambda verb: str(verb.name))
+def test_what_a_verb_has_to_say_beside_its_words_is_in_its_help_and_in_the_reference(verb: Verb) -> None:
+    assert verb.help in help_text(verb)
+    assert verb.help in reference()
 
 
 # --- as they are told

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.grammar import Verb
-from aof.adapters.cli.helping import help_text
 from aof.adapters.cli.reference import reference
 from aof.adapters.cli.vocabulary import VERBS
 from tests.adapters.cli.conftest import Aof
@@ -158,9 +156,3 @@ def test_bash_completes_verbs_and_options(aof: Aof, tmp_path: Path) -> None:
 def test_the_reference_is_what_the_tables_say() -> None:
     written = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert written == reference(), "write it anew: python -m aof.adapters.cli.reference > docs/reference/cli.md"
-
-
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb.help], ids=lambda verb: str(verb.name))
-def test_what_a_verb_has_to_say_beside_its_words_is_in_its_help_and_in_the_reference(verb: Verb) -> None:
-    assert verb.help in help_text(verb)
-    assert verb.help in reference()

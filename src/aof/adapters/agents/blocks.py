@@ -1,7 +1,4 @@
-"""A marked block at the end of a text file: put there, renewed in its place, and taken away without a trace.
-
-Must not know what the file is for.
-"""
+"""A marked block at the end of a text file: put there, renewed in its place, and taken away without a trace."""
 
 from __future__ import annotations
 

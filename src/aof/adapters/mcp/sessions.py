@@ -2,7 +2,6 @@
 
 Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
 nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it.
-Must not know any rule about leases.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from aof.app.catalogue import Operation
 from aof.app.fabric import Fabric
 from aof.core.errors import ActorMismatch, AofError
 from aof.core.ids import task_of_run
-from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.runs.proving import lease_of
 from aof.core.times import millis
 from aof.core.workflows.state import leases
 
 _STATE = "aof.session"
+_BEATS_PER_LEASE = 3
 _SHORTEST = 0.05  # seconds between two beats
 _log = logging.getLogger(__name__)
 
@@ -101,7 +100,7 @@ class Session:
         """Renew a lease until the run is over."""
         while True:
             left = millis(expires_at) - self._hub.fabric.now()
-            await anyio.sleep(max(left / 1000 / BEATS_A_LEASE, _SHORTEST))
+            await anyio.sleep(max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST))
             if run not in self._claimed:
                 return
             try:

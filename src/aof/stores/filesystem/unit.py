@@ -15,7 +15,6 @@ import msgspec
 
 from aof.core.errors import AofError, CommitUnknown
 from aof.core.events import Draft, Event, is_remark
-from aof.core.ids import run_place
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks.evolve import evolve
@@ -205,7 +204,7 @@ class FilesystemUnit:
         """Write a sign of life, neither flushed nor logged."""
         try:
             first = heartbeat.beat_count == 0
-            place = run_place(heartbeat.task_id, heartbeat.hop)
+            place = heartbeat.task_id if heartbeat.hop is None else f"{heartbeat.task_id}/hops/{heartbeat.hop}"
             self._store.files.write_run(place, "run_heartbeat.json", document(heartbeat), new=first)
         except OSError as error:
             raise failed(error, "write the heartbeat") from error

@@ -164,7 +164,7 @@ def _counted(number: int) -> str:
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof reindex`."""
     with context.progress("reindex"):
-        context.bootstrap("reindex")(context.fabric)
+        context.bootstrap("rebuild_index")(context.fabric)
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
