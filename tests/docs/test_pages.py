@@ -13,7 +13,7 @@ PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
 _LINK = re.compile(r"\]\(([^)\s:]+)\)")
 _FILE = re.compile(r"`([a-z_]+(?:/[a-z_]+)*\.py)\b")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_HERE = re.compile(rb"(?<![\\w.>}])/(?:home|root|Users)/[a-z]")
+_HERE = re.compile(rb"(?<![\w.>}])/(?:home|root|Users)/[a-z]")
 
 
 def _names(page: Path) -> set[str]:
