@@ -28,7 +28,7 @@ bench: $(READY)               ## measure, and compare with others
 	$(BIN)/python -m bench
 
 clean:                        ## remove all that was built, .venv too
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis .bench build dist
 	find src tests $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

@@ -32,7 +32,7 @@ def _huey(folder: Path, _number: int) -> Iterator[Operation]:
 
     queue = SqliteHuey("bench", filename=str(folder / "huey.db"), fsync=True, timeout=_BUSY)
 
-    @queue.task()  # type: ignore[untyped-decorator]
+    @queue.task()  # type: ignore[untyped-decorator]  # huey has no types
     def work(title: str, brief: str) -> str:
         return SUMMARY if title and brief else ""
 

@@ -22,14 +22,13 @@ from typing import NamedTuple
 import aof
 from aof import serving
 from aof.bench import cpu
+from aof.bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
 from aof.bench.rounds import Figure
 from aof.bench.table import Need, Part, Row
 from bench.mcp_client import NEWEST, SESSIONS, Client
 
 CLIENTS = 8
 _CALLS_A_SECOND = 200
-_CALLS = 3  # of a lifecycle: each is one commit
-_TITLE, _BRIEF, _SUMMARY = "Measured", "What a brief says in a sentence or two.", "Done as the brief says."
 _KINDS = {SESSIONS: "in sessions", NEWEST: "newest revision"}
 
 Lifecycle = Callable[[], object]
@@ -119,9 +118,9 @@ def _over_mcp(server: Server, revision: str, seconds: float) -> Turn:
 
 def _by_tools(client: Client) -> Lifecycle:
     def lifecycle() -> None:
-        task = client.call("aof_dispatch", title=_TITLE, brief=_BRIEF, metadata={"reviewRequired": False})["taskId"]
+        task = client.call("aof_dispatch", title=TITLE, brief=BRIEF, metadata={"reviewRequired": False})["taskId"]
         run = client.call("aof_task_claim", taskId=task)["runId"]
-        done = client.call("aof_task_complete", taskId=task, summary=_SUMMARY, run=run)
+        done = client.call("aof_task_complete", taskId=task, summary=SUMMARY, run=run)
         if done["status"] != "done":
             raise RuntimeError(f"{task} is {done['status']}")
 
@@ -132,9 +131,9 @@ def _in_python(fabric: aof.Fabric, actor: str) -> Lifecycle:
     mine = fabric.as_actor(actor)
 
     def lifecycle() -> None:
-        task = mine.create(_TITLE, brief=_BRIEF, metadata={"reviewRequired": False}).task_id
+        task = mine.create(TITLE, brief=BRIEF, metadata={"reviewRequired": False}).task_id
         run = mine.claim(task, agent=actor).run_id
-        mine.complete(task, summary=_SUMMARY, run=run)
+        mine.complete(task, summary=SUMMARY, run=run)
 
     return lifecycle
 
@@ -150,7 +149,7 @@ def _turn(lifecycles: list[Lifecycle], seconds: float, pid: int | None = None) -
         count = 0
         while (now := time.perf_counter()) < begin + seconds or not count:
             lifecycle()
-            count += _CALLS
+            count += COMMITS  # each is one call
         return count, now - begin
 
     with ThreadPoolExecutor(len(lifecycles)) as pool:

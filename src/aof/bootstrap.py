@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from aof.adapters.system import SystemClock
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.app.maintenance import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
-    from aof.ports.store import Problem, Store
+    from aof.ports.store import Store
     from aof.stores.filesystem.read_only import ReadOnlyStore
 
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
@@ -163,22 +163,9 @@ def diagnose(
         raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        found = doctor(store, clock, settings.policy(), fix=fix, say=say)
-        problems = (*found.problems, *_org_problems(root))
-        return Diagnosis(ok=not problems, problems=problems) if len(problems) > len(found.problems) else found
+        return doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
-
-
-def _org_problems(root: str) -> Iterator[Problem]:
-    """An org chart that cannot be used; what else may be odd about it, `aof org check` tells."""
-    from aof.ports.store import Problem
-
-    report = OrgPath(root).report()
-    for finding in report.findings:
-        if finding.severity == "error":
-            detail = f"{finding.where}: {finding.detail}"
-            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")
 
 
 def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
@@ -247,22 +234,28 @@ def default_actor(environment: Mapping[str, str] = os.environ) -> str:
 
 def refuse_network(root: str) -> None:
     """Locks on network file systems cannot be relied on."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
-            mounts = [line.split(" ")[1:3] for line in table]
-    except OSError:
-        return
-    real = os.path.realpath(root)
-    best = max(
-        (m for m in mounts if real == m[0] or real.startswith(m[0].rstrip("/") + "/")),
-        key=lambda m: len(m[0]),
-        default=None,
-    )
-    if best is not None and best[1] in _NETWORK:
+    kind, _ = file_system(root)
+    if kind in _NETWORK:
         raise UnsupportedFilesystem(
-            f"{root} lies on a network file system ({best[1]}), whose locks cannot be relied on",
+            f"{root} lies on a network file system ({kind}), whose locks cannot be relied on",
             "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
         )
+
+
+def file_system(folder: str) -> tuple[str, str]:
+    """The type and the device of the file system that a folder lies on; `unknown` where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
+            mounts = [line.split(" ")[:3] for line in table]
+    except OSError:
+        return "unknown", "unknown"
+    real = os.path.realpath(folder)
+    found, longest = ("unknown", "unknown"), -1
+    for device, place, kind in mounts:
+        point = place.replace(r"\040", " ")
+        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) > longest:
+            found, longest = (kind, device), len(point)
+    return found
 
 
 def version() -> str:

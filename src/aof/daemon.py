@@ -25,8 +25,7 @@ from aof.app.hosting import WORKER, Hosting
 from aof.app.tick import Tick
 from aof.core.errors import AofError
 from aof.core.ids import is_task_id
-from aof.core.scheduling.crew import Nobody
-from aof.core.scheduling.plan import STARTED
+from aof.core.scheduling.crew import STARTED, Nobody
 from aof.core.tasks.graph import retry_at
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis

@@ -370,6 +370,10 @@ def test_an_archived_task_is_in_the_snapshot_when_it_is_asked_for(
 ) -> None:
     task_id = room.task("done")
     fabric.archive(task_id)
+    lies = room.root / "archive"
+    assert (lies / f"tasks/{task_id}.md").is_file()
+    assert (lies / f"runs/{task_id}/run_result.json").is_file()
+    assert not (room.root / "runs" / task_id).exists()
     assert aof("list").data["tasks"] == []
     assert aof("tick", "--dry-run").data["actions"] == []
     assert aof("snapshot").data["tasks"] == []

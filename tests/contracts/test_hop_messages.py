@@ -8,10 +8,11 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.app.results import Claimed, Sent
+from aof.core.ids import run_place
 from aof.core.org.chart import Agent, OrgChart
 from aof.core.policy import Policy
 from aof.core.runs.run import Result
-from aof.core.workflows.state import HopState, Workflow, place, workflow_of
+from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.ports.store import Scope, Store
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.fold import fold
@@ -77,7 +78,7 @@ class Flow:
     def result(self, hop: str) -> Result | None:
         """What the hop's run has reported."""
         with self.store.unit(Scope(read=frozenset({self.task_id}))) as unit:
-            found = unit.result(place(self.task_id, hop))
+            found = unit.result(run_place(self.task_id, hop))
         assert found is None or isinstance(found, Result)
         return found
 

@@ -145,46 +145,6 @@ class TestIds:
         assert [name.removeprefix("TASK-2026-") for name in store.ids(part)] == expected
 
 
-class TestActive:
-    """What scheduling looks at."""
-
-    def test_unfinished_tasks_come_in_the_order_of_scheduling_with_what_routes_and_holds_them(
-        self, fabric: Fabric, clock: FakeClock
-    ) -> None:
-        later = fabric.create("Later", priority="low", role="developer", tags=["api"]).task_id
-        first = fabric.create("First", priority="high", agent="ada", resource="lab").task_id
-        done = fabric.create("Done", review=False).task_id
-        fabric.complete(done, actor="ada")
-        fabric.create("Waiting", priority="critical", depends_on=[later, done, first])
-        run = fabric.claim(first, agent="ada")
-        failed = fabric.create("Failed", agent="bob").task_id
-        fabric.fail(failed, run=fabric.claim(failed, agent="bob").run_id)
-
-        ready, running = fabric.store.active(("ready",)), fabric.store.active(("in-progress",))
-
-        assert [one.id[-3:] for one in ready] == ["004", "005", "001"]
-        assert ready[0].unmet == (later, first)
-        assert ready[0].depends_on == (later, done, first)
-        assert ready[1].retry.not_before == "2026-03-02T09:01:00.000Z"
-        assert (ready[2].routing.role, ready[2].routing.tags, ready[2].unmet) == ("developer", ("api",), ())
-        assert [(one.id, one.resource, one.unmet) for one in running] == [(first, "lab", ())]
-        assert running[0].lease is not None
-        assert (running[0].lease.run_id, running[0].lease.expires_at) == (run.run_id, run.expires_at)
-
-    def test_a_page_of_blocked_tasks_says_why(self, team: Fabric) -> None:
-        team.block("001", reason="no answer yet", kind="waiting_input")
-
-        assert [one.blocked.kind for one in team.store.active(("blocked",)) if one.blocked] == [
-            "blocked",
-            "waiting_input",
-        ]
-        assert [one.id[-3:] for one in team.store.active(("blocked", "ready"), 2)] == ["002", "003"]
-        assert team.store.active(()) == ()
-
-    def test_archived_tasks_are_never_active(self, team: Fabric) -> None:
-        assert [one.id[-3:] for one in team.store.active(("done",))] == ["006"]
-
-
 class TestRunnable:
     """What could be started now."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.terminal import aof
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 
 def steps(page: Path) -> list[tuple[list[str], list[str]]]:
@@ -41,12 +42,15 @@ def test_the_tutorial_shows_what_really_comes(tmp_path: Path) -> None:
         assert said.code == (4 if any("already claimed" in shown for shown in expected) else 0)
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
-    broken = [
-        (page.name, link)
-        for page in pages
-        for link in _LINK.findall(page.read_text("utf-8"))
-        if not (page.parent / link).exists()
-    ]
-    assert broken == []
+def test_the_readme_shows_calls_that_work(tmp_path: Path) -> None:
+    page = (DOCS.parent / "README.md").read_text("utf-8")
+    shell = page.partition("## Use it")[2].partition("```\n")[2].partition("```")[0]
+    calls = [shlex.split(line, comments=True)[1:] for line in shell.splitlines() if line.startswith("aof ")]
+    assert len(calls) > 10
+    for words in calls:
+        said = aof(*words, cwd=tmp_path)
+        assert said.code == 0, (words, said.err)
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "python").mkdir()
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "python", check=True, timeout=60)
+    assert aof("status", "--compact", cwd=tmp_path / "python").out == "done:1\n"

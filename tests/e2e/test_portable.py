@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.portable.log import NAMES
 from aof.bootstrap import init_data_dir, open_fabric
 from aof.core.errors import PayloadTooLarge
 from tests.support.messages import request
-from tests.support.portable import Fields, run_file, valid
+from tests.support.portable import EVENTS, Fields, run_file, valid
 from tests.support.requirements import requirement
 from tests.support.service import Up, chart, directory, scripted
 from tests.surfaces.doors import mcp_session, of_tool
@@ -134,7 +133,7 @@ def test_the_demo_gives_known_names_only_each_from_an_event_of_its_own(tmp_path:
         demo.aof_command(str(root), "up", "--once")
         native = {event.seq: event for event in fabric.events()}
         lines = fabric.portable_log()["events"]
-    assert {line["type"] for line in lines} <= set(NAMES)
+    assert {line["type"] for line in lines} <= set(EVENTS)
     assert len({line["sequence"] for line in lines}) == len(lines)
     for line in lines:
         event = native[line["sequence"]]

@@ -25,11 +25,11 @@ from aof.stores.filesystem.files import document
 from aof.stores.filesystem.foreign import PERSON
 from aof.stores.filesystem.intents import STATE_AT
 from aof.stores.filesystem.paths import folder_of
-from aof.stores.filesystem.reader import verify
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.fold import Folded, fold
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk
+from tests.support.verified import verify
 
 LATER = 4_000_000_000_000  # a moment after everything that a test does
 SAME_BOOT = "the-same-boot"

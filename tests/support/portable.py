@@ -23,6 +23,12 @@ KINDS = (
     "parent", "child", "blocked_by", "blocks", "source_task", "source_attempt", "spawned_subagent", "assigned_thread",
     "produced_artifact", "consumed_artifact", "evidence",
 )  # fmt: skip
+EVENTS = (
+    "task.created", "task.accepted", "task.queued", "task.started", "task.updated", "task.progress", "task.waiting",
+    "task.blocked", "task.paused", "task.resumed", "task.retrying", "task.cancel_requested", "task.cancelled",
+    "task.timed_out", "task.failed", "task.lost", "task.completed", "task.archived", "task.delegated",
+    "task.dependency.updated", "task.attempt.started", "task.attempt.completed", "task.attempt.failed",
+)  # fmt: skip
 _TASK_ID = {"type": "string", "pattern": r"^TASK-\d{4}-\d\d-\d\d-\d{3,}$"}
 _RUN_ID = {"type": "string", "pattern": r"^RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+$"}
 _TIME = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"}

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.core.errors import AofError
 from aof.core.events import Draft, Event
-from aof.core.ids import task_id
+from aof.core.ids import run_place, task_id
 from aof.core.policy import Policy
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.evolve import evolve_result, evolve_run
@@ -27,7 +27,7 @@ from aof.core.tasks.needs import needs
 from aof.core.tasks.normalized import Normalized, normalized_status
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
-from aof.core.workflows.state import leases, place
+from aof.core.workflows.state import leases
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -229,11 +229,11 @@ class World:
             self._note_freedom(command, event)
             self.events.append(event)
             self.tasks[event.task_id] = evolve(self.tasks.get(event.task_id), event)
-            at = place(event.task_id, event.payload.get("hop"))
+            at = run_place(event.task_id, event.payload.get("hop"))
             self.results[at] = evolve_result(self.results.get(at), event)
             self._evolve_run(event)
         if decision.heartbeat is not None:
-            self.heartbeats[place(decision.heartbeat.task_id, decision.heartbeat.hop)] = decision.heartbeat
+            self.heartbeats[run_place(decision.heartbeat.task_id, decision.heartbeat.hop)] = decision.heartbeat
         for touched in {draft.task_id for draft in decision.drafts}:
             self.check(touched)
 

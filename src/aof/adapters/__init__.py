@@ -1,1 +1,1 @@
-"""Everything that touches the world around AOF: the command line, the clock."""
+"""Everything that meets the world around AOF: the command line, servers, runners, notifiers, the clock."""

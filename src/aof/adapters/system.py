@@ -1,4 +1,4 @@
-"""The real clock: the only place that reads one."""
+"""The real clock: the only place that reads one. Must not know what the time is for."""
 
 from __future__ import annotations
 

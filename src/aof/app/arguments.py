@@ -1,6 +1,7 @@
 """Arguments of operations are checked against their annotations, once and for all operations alike.
 
 The core checks what a value may be; here only its type is, so that nobody sees a TypeError from somewhere inside.
+Must not know any operation.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def invalid(
     wrong = complaint(said, given, kind)
     field = fields.get(wrong.field)
     if wrong.unknown:
-        from aof.core.org.finding import suggestion
+        from aof.core.findings import suggestion
 
         there = known or tuple(fields)
         hint = suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")

@@ -17,7 +17,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
+from aof.core.ids import run_place
 from aof.core.policy import Policy
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.pulse import present, stamped
@@ -21,7 +22,6 @@ from aof.lazily import Lazily
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
 
 if TYPE_CHECKING:
-    from aof.core.runs.run import Heartbeat
     from aof.core.tasks import commands, decide, needs
     from aof.core.tasks.commands import OnTask, TakeIn
     from aof.ports.clock import Clock
@@ -69,18 +69,14 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         unit.flush()
     if verdict.heartbeat is not None:
         try:
-            before = unit.heartbeat(_place(verdict.heartbeat)) if verdict.heartbeat.beat_count else None
-            unit.beat(stamped(verdict.heartbeat, before, clock.boot()))
+            beat = verdict.heartbeat
+            before = unit.heartbeat(run_place(beat.task_id, beat.hop)) if beat.beat_count else None
+            unit.beat(stamped(beat, before, clock.boot()))
         except Unavailable:
             if not events:  # else the change is made, and only its sign of life is missing
                 raise
     subject = verdict.replayed or command.task_id
     return Done(unit.task(subject), events, verdict)
-
-
-def _place(heartbeat: Heartbeat) -> str:
-    """What a sign of life goes by: the task's own run, or that of a hop."""
-    return heartbeat.task_id if heartbeat.hop is None else f"{heartbeat.task_id}/hops/{heartbeat.hop}"
 
 
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:

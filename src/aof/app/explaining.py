@@ -1,4 +1,4 @@
-"""Why a task cannot be run: the ready rule, asked of every unfinished task at once."""
+"""Why a task cannot be run: the ready rule, asked of every unfinished task at once. Must not know the rule itself."""
 
 from __future__ import annotations
 

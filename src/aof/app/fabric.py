@@ -308,7 +308,7 @@ class Fabric(Gating, Relating, Controlling, Families):
             task_id=task.id,
             status=task.status,
             updated_at=task.updated_at,
-            body_updated=any(event.type == "task.updated" for event in done.events),
+            body_updated="task.updated" in kinds,
             transitioned="task.transitioned" in kinds,
             secret=done.secret or msgspec.UNSET,
         )
@@ -394,7 +394,7 @@ class Fabric(Gating, Relating, Controlling, Families):
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return maintenance.doctor(self.store, self._clock, self._policy, fix=fix, say=say)
+        return maintenance.doctor(self.store, self._clock, self._policy, org=self._org, fix=fix, say=say)
 
     def _claimed(self, command: c.OnTask) -> Held:
         from aof.app.held import Held

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aof.app.lists import Listed
 from aof.app.scheduling import Scheduling
 from aof.core.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached, TaskNotFound, WorkflowNotFound
-from aof.core.ids import is_part, is_task_id
+from aof.core.ids import OURSELVES, is_part, is_task_id
 from aof.lazily import Lazily
 
 TYPE_CHECKING = False
@@ -28,8 +28,6 @@ else:  # few tasks have a workflow
     msgspec = Lazily("msgspec")
     results = Lazily("aof.app.results")
     c = Lazily("aof.core.tasks.commands")
-
-_ACTOR = "aof"
 
 
 class Gating(Scheduling):
@@ -59,7 +57,9 @@ class Gating(Scheduling):
         task = self.get(task_id)
         if task.routing.workflow is None:
             raise InvalidInput(
-                f"{task.id} names no workflow", "name one first", Call("create", {"title": "…", "workflow": "…"})
+                f"{task.id} names no workflow",
+                "create a task that names one",
+                Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
             )
         self._ask(self._attaching(task.id, task.routing.workflow, actor or self._actor))
         return results.Moved(task_id=task.id, status=self.get(task.id).status)
@@ -106,7 +106,7 @@ class Gating(Scheduling):
         try:
             return super()._execute(command)
         except NotAttached as refused:
-            super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], _ACTOR))
+            super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], OURSELVES))
             return super()._execute(command)
 
     def _attaching(self, task_id: str, name: str, actor: str) -> c.Attach:
@@ -131,7 +131,7 @@ class Gating(Scheduling):
         found = self._workflows.report(name) if self._workflows is not None else None
         if found is not None:
             return found
-        from aof.core.org.finding import suggestion
+        from aof.core.findings import suggestion
 
         known = self.workflows()
         otherwise = f"use one of: {', '.join(known)}" if known else "write it to workflows/NAME.yaml first"

@@ -21,13 +21,12 @@ from aof.app.results import Claimed, Moved, Reported, Sent
 from aof.core.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
 from aof.core.ids import attempt_of, task_of_run
 from aof.core.limits import NOTES
+from aof.core.runs.lease import BEATS_A_LEASE
 
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
     from aof.app.scheduling import Scheduling
     from aof.core.tasks.task import Lease, Task
-
-_BEATS_A_LEASE = 3
 
 
 class _Care:
@@ -60,7 +59,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             file_path=fabric.store.path_of(task),
             secret=secret or msgspec.UNSET,
         )
-        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / _BEATS_A_LEASE)
+        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / BEATS_A_LEASE)
         return held
 
     @property

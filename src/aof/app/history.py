@@ -1,4 +1,4 @@
-"""Looking into the past: every task as it was after any event, from the log alone."""
+"""Looking into the past: every task as it was after any event, from the log alone. Must not look at the present."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import msgspec
 
 from aof.app.results import Result
 from aof.core.errors import Call, InvalidInput
-from aof.core.org.finding import Finding
+from aof.core.findings import Finding
 from aof.core.shapes import ready
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import HopState, begun, workflow_of

@@ -14,11 +14,12 @@ import msgspec
 from aof.app.briefing import brief
 from aof.app.held import holding
 from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
-from aof.core.ids import attempt_of
-from aof.core.scheduling.plan import STARTED
+from aof.core.ids import OURSELVES, attempt_of, run_place
+from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.scheduling.crew import STARTED
 from aof.core.tasks import commands as c
 from aof.core.tasks.kinds import Cause
-from aof.core.workflows.state import held_leases, place
+from aof.core.workflows.state import held_leases
 from aof.ports.lists import Query
 from aof.ports.runner import Ended, Work
 from aof.ports.store import Scope
@@ -30,11 +31,9 @@ if TYPE_CHECKING:
     from aof.core.tasks.task import Task
     from aof.ports.runner import Runner
 
-ACTOR = "aof"
 WORKER = "process"
 _GRACE = 5.0
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
-_BEATS_A_LEASE = 3
 _TAIL = 400
 
 Tell = Callable[[str, str, str], None]
@@ -100,7 +99,7 @@ class Hosting:
             return self._begun(task, known, hop) if running < most else f"{running} runs of {most} at once"
 
     def _begun(self, task: Task, agent: Agent, hop: str | None) -> str | None:
-        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=ACTOR)
+        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=OURSELVES)
         whole = self._fabric.get(task.id)
         lease, hop = holding(whole, claimed.run_id)
         if lease is None or lease.run_id != claimed.run_id:
@@ -110,7 +109,7 @@ class Hosting:
         work = Work(
             task_id=whole.id,
             hop=hop,
-            place=place(whole.id, hop),
+            place=run_place(whole.id, hop),
             run_id=claimed.run_id,
             epoch=claimed.epoch,
             attempt=claimed.attempt,
@@ -130,7 +129,7 @@ class Hosting:
             self._attempt(work, lambda: self._failed(work, what.code, what.message))
             return error.message
         now = self._clock.monotonic()
-        every = lease.ttl_ms / 1000 / _BEATS_A_LEASE
+        every = lease.ttl_ms / 1000 / BEATS_A_LEASE
         limit = agent.max_execution_ms
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = _Hosted(work=work, every=every, beat_at=now + every, ends_at=ends)
@@ -158,14 +157,14 @@ class Hosting:
         self.runner.sweep(run_id)
         self._orphaned -= {run_id}
         if why == "cancelled":
-            self._do(c.Settle(actor=ACTOR, run=run_id, task_id=task.id))
+            self._do(c.Settle(actor=OURSELVES, run=run_id, task_id=task.id))
             return None
         at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
         if self._has_reported(task.id, at, run_id):
             self._fabric.session_end(run=run_id)
         else:
             what = "the host of the run was killed"
-            self._do(c.Fail(actor=ACTOR, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
+            self._do(c.Fail(actor=OURSELVES, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
         return None
 
     def fence(self, snapshot: Snapshot) -> None:
@@ -220,7 +219,7 @@ class Hosting:
     def _recorded(self, ended: Ended) -> None:
         self._do(
             c.Exited(
-                actor=ACTOR,
+                actor=OURSELVES,
                 agent=ended.work.agent,
                 task_id=ended.work.task_id,
                 run=ended.work.run_id,
@@ -249,7 +248,7 @@ class Hosting:
             self._failed(work, "max_execution_time", _how(ended), "timed_out")
 
     def _cancelled(self, ended: Ended) -> None:
-        self._do(c.Settle(actor=ACTOR, run=ended.work.run_id, task_id=ended.work.task_id))
+        self._do(c.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
 
     def _shut_down(self, ended: Ended) -> None:
         """Not the agent's fault: what it reported counts, else the task goes back as it was."""
@@ -268,7 +267,9 @@ class Hosting:
         """The run had been ended already."""
 
     def _failed(self, work: Work, code: str, message: str, cause: Cause = "failed") -> None:
-        command = c.Fail(actor=ACTOR, task_id=work.task_id, run=work.run_id, code=code, message=message, cause=cause)
+        command = c.Fail(
+            actor=OURSELVES, task_id=work.task_id, run=work.run_id, code=code, message=message, cause=cause
+        )
         self._do(command)
 
     def _do(self, command: c.OnTask) -> None:

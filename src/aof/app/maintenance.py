@@ -5,11 +5,14 @@ Must not know how a store keeps anything; it finds, and the core judges.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from aof.app.execute import refusal, settle
 from aof.app.results import Result
 from aof.core.errors import AofError
 from aof.core.policy import Policy
 from aof.ports.clock import Clock
+from aof.ports.org import OrgSource
 from aof.ports.progress import Say, silent
 from aof.ports.store import Problem, Store
 
@@ -71,10 +74,12 @@ def _unaccepted(path: str, error: AofError) -> Unaccepted:
     return Unaccepted(path=path, code=error.code, reason=error.message, hint=error.hint)
 
 
-def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False, say: Say = silent) -> Diagnosis:
+def doctor(
+    store: Store, clock: Clock, policy: Policy, *, org: OrgSource | None = None, fix: bool = False, say: Say = silent
+) -> Diagnosis:
     """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
     say("comparing everything with everything else")
-    before = _problems(store, clock, policy)
+    before = _problems(store, clock, policy, org)
     if not fix:
         return Diagnosis(ok=not before, problems=before)
     say("mending")
@@ -85,12 +90,23 @@ def doctor(store: Store, clock: Clock, policy: Policy, *, fix: bool = False, say
         else:
             store.put_aside(task_id)
     say("looking again")
-    after = _problems(store, clock, policy)
+    after = _problems(store, clock, policy, org)
     return Diagnosis(ok=not after, problems=after, healed=tuple(one for one in before if one not in after))
 
 
-def _problems(store: Store, clock: Clock, policy: Policy) -> tuple[Problem, ...]:
+def _problems(store: Store, clock: Clock, policy: Policy, org: OrgSource | None) -> tuple[Problem, ...]:
     found = store.checkup()
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    return (*found.problems, *judged)
+    return (*found.problems, *judged, *_of_chart(org))
+
+
+def _of_chart(org: OrgSource | None) -> Iterator[Problem]:
+    """An org chart that cannot be used; what else may be odd about it, a look at the chart itself tells."""
+    if org is None:
+        return
+    report = org.report()
+    for finding in report.findings:
+        if finding.severity == "error":
+            detail = f"{finding.where}: {finding.detail}"
+            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")

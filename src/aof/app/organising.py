@@ -179,7 +179,7 @@ class Organising(Questions):
         """The warning that nobody could take the task."""
         note = self._noting()
         reason = note(task) if note is not None else None
-        return _warned(reason) if reason is not None else None
+        return _warned(task.id, reason) if reason is not None else None
 
     def _noting(self) -> Callable[[Task], str | None] | None:
         """What says of a task that waits to be taken why nobody could; None where there is no chart to say so."""
@@ -211,11 +211,11 @@ def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
     return None
 
 
-def _warned(reason: str) -> Warned:
+def _warned(task_id: str, reason: str) -> Warned:
     from aof.app.results import Warned
 
     return Warned(
         code="no_route",
         message=f"nobody in the org chart can take this task: {reason.removeprefix('no_route: ')}",
-        hint="change the task's routing, or the org chart; see 'aof org route'",
+        hint=f"change the task's routing, or the org chart; see 'aof org route {task_id}'",
     )

@@ -1,4 +1,7 @@
-"""What an agent needs to know when its session begins, in few words: its work, what waits for it, how to report."""
+"""What an agent needs to know when its session begins, in few words: its work, what waits for it, how to report.
+
+Must not change anything.
+"""
 
 from __future__ import annotations
 

@@ -132,9 +132,7 @@ class Reading:
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
-            heartbeat, result = unit.heartbeat(task.id), unit.result(task.id)
-            if task.gated:
-                heartbeat = _last_beat(unit, task)
+            heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
         shown: dict[str, Any] = msgspec.to_builtins(task)
         shown.pop("layout", None)
@@ -151,9 +149,8 @@ class Reading:
 
 
 def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
-    """The sign of life that lasts longest among those of the hops that run."""
-    running = (f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
-    beats = [beat for place in running if (beat := unit.heartbeat(place)) is not None]
+    """The sign of life of its run; of several hops the one that lasts longest."""
+    beats = [beat for place in task.run_places if (beat := unit.heartbeat(place)) is not None]
     return max(beats, key=lambda beat: beat.expires_at, default=None)
 
 

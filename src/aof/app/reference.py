@@ -1,6 +1,7 @@
 """The reference of all operations as Markdown, from the catalogue.
 
 `python -m aof.app.reference > docs/reference/operations.md` writes it; a test says when that has to be done again.
+Must not know any single operation.
 """
 
 from __future__ import annotations

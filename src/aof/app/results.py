@@ -1,4 +1,4 @@
-"""What operations answer, in the names that every surface uses."""
+"""What operations answer, in the names that every surface uses. Must not know any surface."""
 
 from __future__ import annotations
 

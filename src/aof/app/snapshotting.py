@@ -92,12 +92,12 @@ class Snapshots:
     def _beats(self, lives: Lives, now: int) -> dict[str, Heartbeat]:
         """The last sign of life of each run that goes on."""
         from aof.app.portable.scene import active
+        from aof.core.ids import run_place
         from aof.core.runs.pulse import present
-        from aof.core.workflows.state import place
 
         boot = self._clock.boot()
         running = [one.run for life in lives.by_id.values() for one in active(life)]
-        read = self.store.heartbeats([place(run.task_id, run.hop) for run in running])
+        read = self.store.heartbeats([run_place(run.task_id, run.hop) for run in running])
         beats = (present(beat, now, boot) for beat in read.values())
         return {beat.run_id: beat for beat in beats if beat is not None}
 

@@ -1,4 +1,7 @@
-"""How an error and the call in its hint look in JSON. Each surface adds only how it spells a call."""
+"""How an error and the call in its hint look in JSON. Each surface adds only how it spells a call.
+
+Must not know any surface.
+"""
 
 from __future__ import annotations
 

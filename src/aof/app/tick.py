@@ -14,6 +14,7 @@ import msgspec
 from aof.app.pending import Pending
 from aof.app.results import Recovered, Result
 from aof.core.errors import AofError, UnusableOrgChart
+from aof.core.ids import OURSELVES
 from aof.core.scheduling.charted import crew_of
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.plan import plan
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
-ACTOR = "aof"
 _WHENEVER = "9999"  # the plan looks at the time itself
 _EXPLAINED = ("blocked", "review", "backlog")
 
@@ -132,7 +132,7 @@ class Tick:
         host = self._host
         return Snapshot(
             running=running,
-            heartbeats=self._store.heartbeats(place for task in running for place in _places(task)),
+            heartbeats=self._store.heartbeats(place for task in running for place in task.run_places),
             boot=self._clock.boot(),
             hosted=host.hosted if host is not None else frozenset(),
             orphaned=host.orphaned if host is not None else frozenset(),
@@ -180,18 +180,18 @@ class Tick:
         return None if self._execute(command).events else "it has changed in the meantime"
 
     def _promote(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Promote(actor=ACTOR, task_id=task.id, reason=action.reason))
+        return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _deadletter(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Bury(actor=ACTOR, task_id=task.id, reason=action.reason))
+        return self._did(c.Bury(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _alert(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Alert(actor=ACTOR, task_id=task.id, status=task.status, reason=action.reason))
+        return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
 
     def _unanswered(self, action: Action, task: Task) -> str | None:
         from aof.core.handoffs.unanswered import SayUnanswered
 
-        said = SayUnanswered(actor=ACTOR, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason)
+        said = SayUnanswered(actor=OURSELVES, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason)
         return self._did(said)
 
     def _expire(self, action: Action, task: Task) -> str | None:
@@ -203,7 +203,7 @@ class Tick:
     def _expired(self, task: Task, action: Action) -> Done | None:
         """A task's run, or only that of the hop that the action is about."""
         run = action.run_id if action.hop is not None else None
-        expire = c.Expire(actor=ACTOR, run=run, task_id=task.id)
+        expire = c.Expire(actor=OURSELVES, run=run, task_id=task.id)
         return self._fabric._recovered(task, expire, self._execute)  # noqa: SLF001 - the same room
 
     def _time_out(self, action: Action, task: Task) -> str | None:
@@ -211,7 +211,7 @@ class Tick:
             return self._host.stop(action.run_id, "timeout")
         return self._did(
             c.Fail(
-                actor=ACTOR,
+                actor=OURSELVES,
                 task_id=task.id,
                 run=action.run_id,
                 code="max_execution_time",
@@ -221,7 +221,7 @@ class Tick:
         )
 
     def _hop_timeout(self, action: Action, task: Task) -> str | None:
-        return self._did(c.TimeOut(actor=ACTOR, task_id=task.id, hop=action.hop or ""))
+        return self._did(c.TimeOut(actor=OURSELVES, task_id=task.id, hop=action.hop or ""))
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
@@ -253,13 +253,6 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
-
-
-def _places(task: Task) -> tuple[str, ...]:
-    """What the signs of life of a running task go by: its own, or those of the hops that run."""
-    if not task.gated:
-        return (task.id,)
-    return tuple(f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
 
 
 def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:

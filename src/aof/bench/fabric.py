@@ -1,4 +1,7 @@
-"""AOF's own lifecycle: create, claim by ID, complete without a review. Three durable commits, with all their files."""
+"""AOF's own lifecycle: create, claim by ID, complete without a review. Three durable commits, with all their files.
+
+Must not know how it is measured.
+"""
 
 from __future__ import annotations
 

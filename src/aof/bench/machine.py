@@ -1,4 +1,7 @@
-"""Where the figures come from: without the disk, the processors and the load they mean nothing."""
+"""Where the figures come from: without the disk, the processors and the load they mean nothing.
+
+Must not know what is measured.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aof import __version__
+from aof.bootstrap import file_system
 
 _NO_DISK = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _GET_FLAGS, _SET_FLAGS, _TOP_OF_TREES = 0x80086601, 0x40086602, 0x00020000  # from linux/fs.h; the flag is chattr's T
 
 
-def filesystem(folder: Path) -> tuple[str, str]:
-    """The type and the device of the file system that a folder lies on."""
-    try:
-        mounts = [line.split(" ")[:3] for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return "unknown", "unknown"
-    real = str(folder.resolve())
-    over = [mount for mount in mounts if real == mount[1] or real.startswith(mount[1].rstrip("/") + "/")]
-    device, _, kind = max(over, key=lambda mount: len(mount[1]), default=("unknown", "", "unknown"))
-    return kind, device
-
-
-def is_disk(kind: str) -> bool:
+def is_disk(folder: Path) -> bool:
     """False for a file system in memory, where a flush does nothing."""
-    return kind not in _NO_DISK
+    return file_system(str(folder))[0] not in _NO_DISK
 
 
 def has_journal(device: str) -> bool:
@@ -60,7 +52,7 @@ def spread_out(folder: Path) -> None:
 
 def describe(folder: Path) -> dict[str, str]:
     """One line each, for the header and for the JSON."""
-    kind, device = filesystem(folder)
+    kind, device = file_system(str(folder))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

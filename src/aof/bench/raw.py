@@ -4,7 +4,7 @@ With several processes there are two ways. Flushed inside the lock, each waits f
 Flushed outside of it, only the write is locked, and the disk may serve many flushes at once: that is the true limit.
 
 A third figure is no limit but explains the distance to it: what one small file costs that takes its name when it is
-whole, unflushed. A lifecycle of AOF writes seven.
+whole, unflushed. A lifecycle of AOF writes seven. Must not know AOF.
 """
 
 from __future__ import annotations

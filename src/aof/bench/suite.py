@@ -13,8 +13,8 @@ from typing import NamedTuple
 from aof.bench import fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
 from aof.bench.table import Part, Row
+from aof.ports.progress import Say
 
-Say = Callable[[str], object]
 _ENOUGH = 50  # commits: with fewer it is a quick run
 
 
@@ -57,7 +57,7 @@ def measure(
 ) -> Run:
     """Measure everything below a folder; `others` take their turns between our own subjects."""
     header = machine.describe(folder)
-    if not machine.is_disk(machine.filesystem(folder)[0]):
+    if not machine.is_disk(folder):
         header["WARNING"] = "this is no disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
@@ -91,4 +91,4 @@ def scratch(given: str | None) -> Iterator[Path]:
 def _on_disk() -> Path:
     places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd()]
     usable = [place for place in places if place.is_dir() and os.access(place, os.W_OK)]
-    return next((place for place in usable if machine.is_disk(machine.filesystem(place)[0])), usable[0])
+    return next((place for place in usable if machine.is_disk(place)), usable[0])

@@ -1,4 +1,7 @@
-"""The table: every figure with its spread, what it is held against, what is required, and whether that is met."""
+"""The table: every figure with its spread, what it is held against, what is required, and whether that is met.
+
+Must not measure anything.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+OURSELVES = "aof"  # who acts where AOF does something by itself
 NUMBER_DIGITS = 9  # at most
 _PADDED = 3  # a number with more digits does not begin with zero
 _PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
@@ -68,6 +69,11 @@ def task_of_run(run: str) -> str | None:
         return None
     owner, _, attempt = f"TASK-{run[4:]}".rpartition("-")
     return owner if is_task_id(owner) and attempt.isascii() and attempt.isdigit() else None
+
+
+def run_place(task: str, hop: str | None) -> str:
+    """What the records of a run go by: the task, or one of its hops."""
+    return task if hop is None else f"{task}/hops/{hop}"
 
 
 def attempt_of(run: str) -> int:

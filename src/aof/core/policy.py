@@ -1,4 +1,7 @@
-"""The settings that decisions depend on. Plain, because a list that is asked for loads it too."""
+"""The settings that decisions depend on. Plain, because a list that is asked for loads it too.
+
+Must not know where they are written.
+"""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
+from aof.core.tasks.task import Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
@@ -53,32 +53,6 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
-
-
-class Active(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What scheduling looks at in an unfinished task. `unmet` are the dependencies that are not done."""
-
-    id: str
-    status: str
-    priority: str
-    created_at: str
-    last_transition_at: str
-    parent_id: str | None = None
-    depends_on: tuple[str, ...] = ()
-    routing: Routing = Routing()
-    lease: Lease | None = None
-    blocked: Blocked | None = None
-    cancel: Cancel | None = None
-    retry: Retry = Retry()
-    resource: str | None = None
-    workflow: dict[str, Any] = {}
-    metadata: dict[str, Any] = {}
-    unmet: tuple[str, ...] = ()
-
-    @property
-    def gated(self) -> bool:
-        """Whether the task has begun a workflow."""
-        return "template" in self.workflow
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):
@@ -186,10 +160,6 @@ class Store(Protocol):
 
     def find(self, query: Query) -> Page:
         """Answer from the read model, which is caught up with the log first."""
-        ...
-
-    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
-        """The tasks in these statuses, archived ones never, in the order of scheduling: priority, age, ID."""
         ...
 
     def rows(self, query: Query) -> Rows:

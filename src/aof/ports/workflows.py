@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from aof.core.org.finding import Finding
+from aof.core.findings import Finding
 
 
 class WorkflowReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

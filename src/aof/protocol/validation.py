@@ -14,7 +14,7 @@ import msgspec
 from aof.core import limits
 from aof.core.errors import AofError, InvalidEnvelope, PayloadTooLarge, TaskIdMismatch
 from aof.core.ids import is_task_id
-from aof.core.runs.completion import escaping
+from aof.core.runs.completion import escaping, miscounted
 from aof.core.shapes import ready
 from aof.core.times import millis
 from aof.protocol.messages import (
@@ -33,7 +33,6 @@ _MOMENT = re.compile(
 )
 _VERSION: Final = 1
 _TYPE: Final = 128
-_COUNT: Final = 2**53
 
 
 class Valid(msgspec.Struct, frozen=True):
@@ -137,7 +136,7 @@ def _completion(payload: CompletionPayload) -> AofError | None:
         or _list("blockers", payload.blockers, limits.BLOCKERS)
         or limits.text("payload.notes", payload.notes, limits.NOTES)
         or _unnamed_blocker(payload)
-        or _miscounted(payload)
+        or miscounted("payload.tests", msgspec.structs.asdict(payload.tests) if payload.tests is not None else None)
         or escaping(
             ("payload.summaryRef", payload.summary_ref),
             *(("payload.deliverables", ref) for ref in payload.deliverables),
@@ -149,17 +148,6 @@ def _unnamed_blocker(payload: CompletionPayload) -> AofError | None:
     if payload.outcome != "blocked" or payload.blockers:
         return None
     return InvalidEnvelope("'payload.blockers' is empty, and the outcome is 'blocked'", "say what is in the way")
-
-
-def _miscounted(payload: CompletionPayload) -> AofError | None:
-    tests = payload.tests
-    if tests is None:
-        return None
-    if not all(0 <= count < _COUNT for count in (tests.total, tests.passed, tests.failed)):
-        return InvalidEnvelope("'payload.tests' must hold counts", "use total, passed and failed, each 0 or more")
-    if tests.passed + tests.failed > tests.total:
-        return InvalidEnvelope("'payload.tests' counts more passed and failed than there are", "correct the total")
-    return None
 
 
 def _status(payload: StatusPayload) -> AofError | None:

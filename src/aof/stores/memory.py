@@ -20,9 +20,9 @@ from aof.core.tasks.task import Task
 from aof.core.times import day
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Active, Checkup, Page, Scope
+from aof.ports.store import Checkup, Page, Scope
 from aof.stores.memory_unit import Kept, MemoryUnit, copied
-from aof.stores.selection import active, select
+from aof.stores.selection import select
 
 _LOOK_AGAIN = 0.02
 
@@ -77,11 +77,6 @@ class MemoryStore:
         page = self.find(query)
         shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
         return Rows(page.by_status, tuple(shown))
-
-    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
-        """What scheduling looks at."""
-        with self._kept.lock:
-            return tuple(copied(one) for one in active(status, self._kept.tasks())[:limit])
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

@@ -13,13 +13,13 @@ import msgspec
 
 from aof.core.events import Draft, Event, is_remark
 from aof.core.handoffs.handoff import Handoff
-from aof.core.ids import split_task_id
+from aof.core.ids import run_place, split_task_id
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.shapes import ready
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.core.workflows.state import leases, place
+from aof.core.workflows.state import leases
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.drafts import numbered
 from aof.stores.fold import Folded
@@ -66,7 +66,7 @@ class Kept:
         self.log += events
         for event in events:
             if event.type == "task.attempt.started":
-                self.heartbeats.pop(place(event.task_id, event.payload.get("hop")), None)
+                self.heartbeats.pop(run_place(event.task_id, event.payload.get("hop")), None)
         self.appended.notify_all()
 
 
@@ -158,7 +158,7 @@ class MemoryUnit:
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """Keep a sign of life; no event."""
-        self._kept.heartbeats[place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
+        self._kept.heartbeats[run_place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
 
     def flush(self) -> None:
         """Nothing can be lost but everything."""

@@ -1,4 +1,4 @@
-"""Workflow templates that were handed in, for users' tests."""
+"""Workflow templates that were handed in, for users' tests. Must not know any rule about templates."""
 
 from __future__ import annotations
 

@@ -8,31 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from aof.core.ids import split_task_id
-from aof.core.shapes import ready
 from aof.core.tasks.lifecycle import FINISHED, priority_rank
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import has_open_hop, leases
 from aof.ports.lists import Query
-from aof.ports.store import Active
 
 
 def select(query: Query, tasks: dict[str, Task]) -> list[Task]:
     """All tasks that the query keeps, in its order."""
     order = _schedule if query.order == "schedule" else _number
     return sorted((task for task in tasks.values() if _keeps(query, task, tasks)), key=order)
-
-
-def active(status: tuple[str, ...], tasks: dict[str, Task]) -> list[Active]:
-    """What scheduling looks at in the tasks of some statuses."""
-    chosen = select(Query(status=status, order="schedule"), tasks) if status else []
-    made: list[Active] = []
-    for task in chosen:
-        unmet = tuple(edge for edge in task.depends_on if edge not in tasks or tasks[edge].status != "done")
-        made.append(msgspec.structs.replace(msgspec.convert(task, ready(Active), from_attributes=True), unmet=unmet))
-    return made
 
 
 def _number(task: Task) -> tuple[Any, ...]:

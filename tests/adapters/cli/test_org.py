@@ -112,7 +112,6 @@ def test_a_note_alone_is_no_problem(shell: Shell) -> None:
     assert (code, data["ok"], [problem["severity"] for problem in data["problems"]]) == (0, True, ["note"])
 
 
-@requirement("handoff.autonomy.level-limits")
 def test_show_has_the_limits_of_every_level(shell: Shell) -> None:
     levels = ", ".join(f"{{id: a{level}, autonomy: {{level: {level}}}}}" for level in range(4))
     shell.chart(f"agents: [{levels}]\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.org.finding import Finding
+from aof.core.findings import Finding
 from aof.core.org.judge import judge
 from tests.core.org.test_chart import CHART
 from tests.support.requirements import requirement
@@ -71,7 +71,7 @@ def with_agent(**given: Any) -> dict[str, Any]:
         ({"agents": [ADA], "routing": [{"tags": ["x"], "to": {}}]}, "bad_target", "routing[0].to", "exactly one"),
         ({"schemaVersion": 2}, "unknown_version", "schemaVersion", "newer"),
         ({"schemaVersion": "1"}, "unknown_version", "schemaVersion", "newer"),
-        ([], "wrong_type", "the chart", "a mapping"),
+        ([], "wrong_type", "the document", "a mapping"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_fix(document: Any, code: str, where: str, words: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aof.core.ids import run_place
 from aof.core.org.chart import Agent, Autonomy, OrgChart, Runner, Team, TeamLimits
 from aof.core.policy import Policy
 from aof.core.runs.run import Heartbeat
@@ -19,7 +20,7 @@ from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.core.workflows.state import place, workflow_of
+from aof.core.workflows.state import workflow_of
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE
 
@@ -373,7 +374,7 @@ def test_a_sign_of_life_keeps_a_hops_run() -> None:
         expires_at=iso(desk.now + MINUTE),
         hop="build",
     )
-    where = place(desk.task_id, "build")
+    where = run_place(desk.task_id, "build")
     snapshot = Snapshot(running=(desk.tasks[desk.task_id],), heartbeats={where: beat})
     planned = plan(snapshot, crew_of(CHART), Policy(), desk.now)
     assert not planned.actions

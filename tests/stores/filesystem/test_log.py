@@ -17,7 +17,7 @@ from aof.stores.filesystem import chain
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.line_end import GENESIS
 from aof.stores.filesystem.log import LOCK
-from aof.stores.filesystem.reader import Position, verify
+from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.replaced import LogReplaced
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
@@ -26,6 +26,7 @@ from tests.support.disks import FailingDisk, SteppingDisk
 from tests.support.invariants import check_it_goes_on, check_log, open_store
 from tests.support.log_bench import FRIDAY, MONDAY, TASK, TUESDAY, Bench, FailingOnce, another, commit_of
 from tests.support.scenarios import Story, Teller, claim, create, later, prepare
+from tests.support.verified import verify
 
 
 @pytest.fixture

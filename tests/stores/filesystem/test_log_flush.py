@@ -15,12 +15,12 @@ from aof.core.errors import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.flushing import Mark
 from aof.stores.filesystem.locks import STRIPES
 from aof.stores.filesystem.log import LOCK, Log
-from aof.stores.filesystem.reader import verify
 from aof.stores.filesystem.transfer import pack
 from tests.support.disks import FailingDisk, SteppingDisk
 from tests.support.invariants import check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, FailingOnce, another, commit_of
 from tests.support.scenarios import ONE, Story, Teller, claim, copy, create, prepare
+from tests.support.verified import verify
 
 
 @pytest.fixture

@@ -135,6 +135,17 @@ def test_doctor_tells_of_a_chart_that_cannot_be_used(place: Place) -> None:
     ]
 
 
+def test_doctor_mends_what_it_can_beside_a_chart_that_cannot_be_used_and_says_both_everywhere(place: Place) -> None:
+    with open_fabric(place.root) as fabric:
+        task_id = fabric.create("Vanishing").task_id
+        place.write(BAD)
+        (place.root / f"tasks/ready/{task_id}.md").unlink()
+        assert [problem.code for problem in fabric.doctor().problems] == ["task_file_missing", "org_chart_unusable"]
+    diagnosis = diagnose(place.root, fix=True)
+    assert [problem.code for problem in diagnosis.healed] == ["task_file_missing"]
+    assert [problem.code for problem in diagnosis.problems] == ["org_chart_unusable"]
+
+
 def test_work_under_way_goes_on_while_a_broken_chart_is_mended(place: Place) -> None:
     with open_fabric(place.root) as fabric:
         task_id = fabric.create("Under way").task_id

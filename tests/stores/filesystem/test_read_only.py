@@ -57,6 +57,7 @@ CHANGES = [
     ("doctor", "--fix"),
     ("up", "--once"),
     ("export", "/dev/null"),
+    ("reindex",),
 ]
 
 

@@ -12,10 +12,10 @@ import pytest
 from aof.bootstrap import diagnose, open_fabric
 from aof.config import load_settings
 from aof.core.errors import AofError
-from aof.stores.filesystem.reader import verify
 from tests.data.make_format_1 import shown
 from tests.support.desk import Desk, contents
 from tests.support.invariants import check_invariants
+from tests.support.verified import verify
 
 SAMPLES = Path(__file__).parents[2] / "data"
 

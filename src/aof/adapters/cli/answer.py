@@ -1,10 +1,14 @@
-"""What a verb answers, and how it is delivered: JSON for scripts, text for people, both on standard output."""
+"""What a verb answers, and how it is delivered: JSON for scripts, text for people, both on standard output.
+
+Must not know any verb.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 
+from aof.adapters.cli.grammar import SCHEMA_VERSION
 from aof.adapters.cli.screen import Screen
 
 TYPE_CHECKING = False
@@ -13,8 +17,6 @@ if TYPE_CHECKING:
 
     from aof.adapters.cli.progress import Progress, Silent
     from aof.app.fabric import Fabric
-
-SCHEMA_VERSION = 1
 
 
 class Unsaid(Exception):

@@ -1,4 +1,4 @@
-"""Shell completion, from the same tables that the parser reads."""
+"""Shell completion, from the same tables that the parser reads. Must not know what a verb does."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ what is imported here. Must not know what a verb does.
 
 from __future__ import annotations
 
+SCHEMA_VERSION = 1  # of every answer as JSON
 FLAG, ONE, MANY = "flag", "one", "many"
 
 
@@ -37,7 +38,7 @@ class Argument:
 
     __slots__ = ("help", "name", "required", "target")
 
-    def __init__(self, name: str, help: str, *, required: bool = True, target: str = "") -> None:  # noqa: A002
+    def __init__(self, name: str, help: str, *, required: bool = True, target: str = "") -> None:  # noqa: A002 - as above
         self.name = name
         self.help = help
         self.required = required
@@ -58,7 +59,7 @@ class Verb:
         arguments: tuple[Argument, ...] = (),
         options: tuple[Option, ...] = (),
         example: str,
-        help: str = "",  # noqa: A002
+        help: str = "",  # noqa: A002 - as above
         aliases: tuple[str, ...] = (),
     ) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Help, from the same tables that the parser reads."""
+"""Help, from the same tables that the parser reads. Must not know what a verb does."""
 
 from __future__ import annotations
 
@@ -30,13 +30,7 @@ _GROUPS = (
     ("review", ("approve", "reject")),
     ("connect", ("prime", "mcp", "token")),
     ("serve", ("tick", "up")),
-    (
-        "team",
-        (
-            "org",
-            "workflow",
-        ),
-    ),
+    ("team", ("org", "workflow")),
     ("messages", ("send", "session-end", "handoff")),
     (
         "data",

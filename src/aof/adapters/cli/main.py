@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from aof.adapters.cli.grammar import SCHEMA_VERSION
 from aof.adapters.cli.parsing import Parsed, UsageError, parse
 
 TYPE_CHECKING = False
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from aof.adapters.cli.answer import Answer, Context
     from aof.core.errors import AofError
 
-SCHEMA_VERSION = 1
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
 _GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many

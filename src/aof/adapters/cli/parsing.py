@@ -1,4 +1,7 @@
-"""From words to values: finds the verb, reads its options, and says what is wrong in a way that helps."""
+"""From words to values: finds the verb, reads its options, and says what is wrong in a way that helps.
+
+Must not know what a verb does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One task as a person reads it: what matters first, relatives with their names, times as people say them."""
+"""One task as a person reads it: what matters first, relatives with their names, times as people say them.
+
+Must not change anything.
+"""
 
 from __future__ import annotations
 

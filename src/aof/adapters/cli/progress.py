@@ -2,6 +2,7 @@
 
 Only for a person: nothing where standard error is no terminal, or where the answer is asked for as JSON. A thread of
 its own draws the line, so that also work which tells nothing about itself is seen to go on.
+Must not know what the work is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The reference of the command line as Markdown, from the same tables that the parser reads.
 
 `python -m aof.adapters.cli.reference > docs/reference/cli.md` writes it; a test says when that has to be done again.
+Must not know what a verb does.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def reference() -> str:
 
 def _one(verb: Verb) -> list[str]:
     lines = [f"## aof {verb.name}\n", f"{verb.summary[0].upper()}{verb.summary[1:]}.\n", "```", verb.usage, "```\n"]
+    if verb.help:
+        lines.append(f"{verb.help}\n")
     if verb.arguments or verb.options:
         lines += ["| | |", "| --- | --- |"]
         lines += [f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments]

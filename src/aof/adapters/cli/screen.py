@@ -1,4 +1,7 @@
-"""What a person sees: tables that fit, colours only on a terminal, times as people say them."""
+"""What a person sees: tables that fit, colours only on a terminal, times as people say them.
+
+Must not know what is shown.
+"""
 
 from __future__ import annotations
 

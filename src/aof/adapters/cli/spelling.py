@@ -1,4 +1,7 @@
-"""Spells a call as the command line writes it, for hints that can be followed to the letter."""
+"""Spells a call as the command line writes it, for hints that can be followed to the letter.
+
+Must not know what a call does.
+"""
 
 from __future__ import annotations
 

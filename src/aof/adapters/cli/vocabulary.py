@@ -1,15 +1,19 @@
-"""Every verb of the command line. A new one is a row here and a function below `verbs`."""
+"""Every verb of the command line: those about tasks and the data directory, and with them those of the other tables.
+
+A new one is a row in one of these tables and a function below `verbs`. Must not know what a verb does.
+"""
 
 from __future__ import annotations
 
-from aof.adapters.cli import vocabulary_bench, vocabulary_surfaces
-from aof.adapters.cli import vocabulary_service as service
 from aof.adapters.cli.grammar import MANY, Argument, Option, Verb
+from aof.adapters.cli.vocabulary_bench import VERBS as _BENCH
 from aof.adapters.cli.vocabulary_messages import VERBS as _MESSAGES
-from aof.adapters.cli.vocabulary_org import VERBS as ORG
-from aof.adapters.cli.vocabulary_portable import VERBS as PORTABLE
+from aof.adapters.cli.vocabulary_org import VERBS as _ORG
+from aof.adapters.cli.vocabulary_portable import VERBS as _PORTABLE
+from aof.adapters.cli.vocabulary_service import VERBS as _SERVICE
+from aof.adapters.cli.vocabulary_surfaces import VERBS as _SURFACES
 from aof.adapters.cli.vocabulary_workflows import HOP, ROLE
-from aof.adapters.cli.vocabulary_workflows import VERBS as WORKFLOWS
+from aof.adapters.cli.vocabulary_workflows import VERBS as _WORKFLOWS
 
 _ID = Argument("ID", "a task ID, or a part of one that stands for a single task", target="task_id")
 _MAYBE_ID = Argument(
@@ -384,7 +388,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
-    *PORTABLE,
+    *_PORTABLE,
     *_MESSAGES,
     Verb("recover", "requeue what vanished workers left", "data:recover", example="aof recover"),
     Verb("sync", "take in what people changed in the files", "data:sync", example="aof sync"),
@@ -396,7 +400,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof doctor --fix",
     ),
     Verb("reindex", "build the index anew", "data:reindex", example="aof reindex"),
-    *ORG,
+    *_ORG,
     Verb("version", "which AOF this is", "data:version", example="aof version"),
     Verb(
         "help",
@@ -405,8 +409,8 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("VERB", "the verb", required=False),),
         example="aof help claim",
     ),
-    *vocabulary_surfaces.VERBS,
-    *WORKFLOWS,
-    *service.VERBS,
-    *vocabulary_bench.VERBS,
+    *_SURFACES,
+    *_WORKFLOWS,
+    *_SERVICE,
+    *_BENCH,
 )

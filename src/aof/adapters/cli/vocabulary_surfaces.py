@@ -9,8 +9,8 @@ VERBS: tuple[Verb, ...] = (
         "mcp",
         "serve agents over the Model Context Protocol, on standard input and output",
         "surfaces:mcp",
-        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
-        example="aof mcp --tools core,mail",
+        options=(Option("--tools", "which tools to list: core, handoff, all; separated by commas", metavar="T"),),
+        example="aof mcp --tools core,handoff",
     ),
     Verb(
         "token",

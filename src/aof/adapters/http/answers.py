@@ -1,4 +1,7 @@
-"""How answers and errors look over HTTP. The one place where a kind of error becomes a status."""
+"""How answers and errors look over HTTP. The one place where a kind of error becomes a status.
+
+Must not know any operation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the catalogue."""
+"""The OpenAPI document, made from the catalogue. Must not know any single operation."""
 
 from __future__ import annotations
 

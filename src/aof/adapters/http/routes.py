@@ -1,4 +1,4 @@
-"""One route an operation, made from the catalogue."""
+"""One route an operation, made from the catalogue. Must not know any single operation, nor who may call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Long work as the protocol's Tasks extension: a handle that both sides may forget and find again.
 
 The handle is the task's own ID, and every answer is read from the fabric, so it survives restarts of both sides.
+Must not keep anything of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""MCP as streamable HTTP: an ASGI application to mount. Who calls is for the application around it to prove."""
+"""MCP as streamable HTTP: an ASGI application to mount. Who calls is for the application around it to prove.
+
+Must not know tools.
+"""
 
 from __future__ import annotations
 

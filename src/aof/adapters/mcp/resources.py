@@ -1,4 +1,7 @@
-"""Tasks as resources: `aof://tasks/{id}`, `aof://tasks{?status}`, and the views that the catalogue has."""
+"""Tasks as resources: `aof://tasks/{id}`, `aof://tasks{?status}`, and the views that the catalogue has.
+
+Must not know sessions.
+"""
 
 from __future__ import annotations
 

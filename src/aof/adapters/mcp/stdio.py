@@ -1,4 +1,4 @@
-"""MCP on standard input and output: the process is the session, and ends when its client goes."""
+"""MCP on standard input and output: the process is the session, and ends when its client goes. Must not know tools."""
 
 from __future__ import annotations
 

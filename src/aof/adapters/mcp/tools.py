@@ -1,4 +1,7 @@
-"""The operations as tools: how they are listed, called and answered, and how a hint spells a call."""
+"""The operations as tools: how they are listed, called and answered, and how a hint spells a call.
+
+Must not know what an operation does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications as lines of JSON in a file, for whoever reads along."""
+"""Notifications as lines of JSON in a file, for whoever reads along. Must not know when somebody is told."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ class ProcessRunner:
         shown = f"runs/{work.place}/attempts/{work.attempt}"
         folder = f"{self._root}/{shown}"
         try:
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - paths are plain text in a runner
-            with open(f"{folder}/brief.md", "w+", encoding="utf-8") as brief:  # noqa: PTH123
+            os.makedirs(folder, exist_ok=True)
+            with open(f"{folder}/brief.md", "w+", encoding="utf-8") as brief:
                 brief.write(work.brief)
                 brief.flush()
                 brief.seek(0)
@@ -77,7 +77,7 @@ class ProcessRunner:
                     stdin=brief,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    cwd=os.path.join(os.path.dirname(self._root), work.cwd or ""),  # noqa: PTH118, PTH120
+                    cwd=os.path.join(os.path.dirname(self._root), work.cwd or ""),
                     env=self._variables(work),
                     start_new_session=True,
                 )
@@ -130,7 +130,7 @@ class ProcessRunner:
     def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the note beside the run names a host of this machine's start that lives no more."""
         try:
-            with open(f"{self._root}/runs/{place}/attempts/{attempt}/process.json", "rb") as file:  # noqa: PTH123
+            with open(f"{self._root}/runs/{place}/attempts/{attempt}/process.json", "rb") as file:
                 note: dict[str, Any] = msgspec.json.decode(file.read())
             boot = self._clock.boot()
             known = boot is not None and (note["bootId"], note["pidSpace"]) == (boot.id, processes.space())
@@ -169,7 +169,7 @@ class ProcessRunner:
             "pidSpace": processes.space(),
             "bootId": boot.id if boot is not None else None,
         }
-        with suppress(OSError), open(f"{folder}/process.json", "wb") as file:  # noqa: PTH123
+        with suppress(OSError), open(f"{folder}/process.json", "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")
 
     def _heard(self, worker: _Worker) -> bool:

@@ -14,7 +14,7 @@ _PLACE = b"AOF_DATA_DIR="
 def born(pid: int) -> str | None:
     """What tells this process from a later one with the same number; None when there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - a path of the system
+        with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -24,7 +24,7 @@ def born(pid: int) -> str | None:
 def space() -> str:
     """Which numbering of processes this is: a container has one of its own, in which our numbers mean nothing."""
     try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - a path of the system
+        return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
 
@@ -36,9 +36,9 @@ def of_run(root: str, run_id: str) -> Iterator[int]:
     """
     mark = f"AOF_RUN_ID={run_id}".encode()
     with suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - numbers, not paths
+        for name in os.listdir("/proc"):
             if name.isdigit() and int(name) != os.getpid():
-                with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
                     variables = file.read().split(b"\0")
                     if mark in variables and _is_in(root, variables):
                         yield int(name)
@@ -47,7 +47,7 @@ def of_run(root: str, run_id: str) -> Iterator[int]:
 def _is_in(root: str, variables: list[bytes]) -> bool:
     """Whether the environment names this data directory, by whatever path."""
     named = next((one.removeprefix(_PLACE) for one in variables if one.startswith(_PLACE)), b"")
-    return os.path.samefile(named, root)  # noqa: PTH121 - a name in bytes
+    return os.path.samefile(named, root)
 
 
 def end(pids: Iterator[int]) -> int:

@@ -1,4 +1,4 @@
-"""Operations that hold, stop, order and connect tasks."""
+"""Operations that hold, stop, order and connect tasks. Must not know any surface."""
 
 from __future__ import annotations
 

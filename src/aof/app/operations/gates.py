@@ -1,4 +1,4 @@
-"""Operations about workflows."""
+"""Operations about workflows. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from msgspec import UNSET, Meta, UnsetType
 from aof.app.hop_views import Portrait
 from aof.app.operations.row import OnTask, Operation, Params
 from aof.app.results import Moved, Result
-from aof.core.org.finding import Finding
 
 
 class OneWorkflow(Params, frozen=True, kw_only=True):
@@ -37,13 +36,8 @@ def _check(fabric: Any, values: dict[str, Any]) -> Checked:
     return Checked(
         ok=all(report.ok for report in reports),
         workflows=[report.name for report in reports],
-        problems=[_problem(report.path, finding) for report in reports for finding in report.findings],
+        problems=[{"file": report.path} | finding.told() for report in reports for finding in report.findings],
     )
-
-
-def _problem(path: str, finding: Finding) -> dict[str, Any]:
-    names = ("code", "severity", "line", "detail", "fix")
-    return {"file": path, "path": finding.where} | {name: getattr(finding, name) for name in names}
 
 
 ROWS: tuple[Operation, ...] = (

@@ -1,4 +1,4 @@
-"""Operations that only look."""
+"""Operations that only look. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 Effect = Literal["read", "append", "write", "destructive"]
-Tier = Literal["core", "handoff", "mail", "all"]
+Tier = Literal["core", "handoff", "all"]
 
 TaskId = Annotated[str, Meta(description="ID or unique part of it")]
 Actor = Annotated[str, Meta(description="who calls")] | UnsetType

@@ -1,4 +1,4 @@
-"""Operations about the org chart, protocol messages, sessions and handoffs."""
+"""Operations about the org chart, protocol messages, sessions and handoffs. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -83,10 +83,7 @@ class Handoffs(Result, frozen=True, kw_only=True):
 
 def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
     report = fabric.org_report()
-    names = ("code", "severity", "line", "column", "detail", "fix")
-    problems = [
-        {name: getattr(finding, name) for name in names} | {"path": finding.where} for finding in report.findings
-    ]
+    problems = [finding.told() for finding in report.findings]
     ok = all(finding.severity == "note" for finding in report.findings)
     return OrgCheck(ok=ok, path=report.path, state=report.state, problems=problems)
 

@@ -1,4 +1,4 @@
-"""Operations that look after the data."""
+"""Operations that look after the data. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from typing import Any
 from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene, active
 from aof.app.portable.words import event_ref, file_ref, handoff_ref, short
+from aof.core.handoffs.artifacts import ATTACHED
 from aof.core.tasks.lifecycle import FAILED
 from aof.core.tasks.task import Task
 
 Edge = dict[str, Any]
 _HANDED = {"requested": "active", "accepted": "satisfied", "rejected": "broken"}
-_ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
 _STARTED = frozenset({"process", "a2a"})
 
 
@@ -95,7 +95,7 @@ def _artifacts(life: Life) -> Iterator[Edge]:
             target = file_ref(life.task.id, path)
             yield _edge("produced_artifact", target, "active", result.completed_at, reason=attempt.run.run_id)
     for handoff in life.handoffs.values():
-        for path in _ATTACHED:
+        for path in ATTACHED:
             target = file_ref(life.task.id, path)
             yield _edge("consumed_artifact", target, "active", handoff.created_at, reason=handoff.id)
         for ref in handoff.request.context_refs:

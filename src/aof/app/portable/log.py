@@ -16,12 +16,6 @@ from aof.core.events import Event
 from aof.core.times import millis
 
 Named = tuple[str, dict[str, Any]] | None
-NAMES = (
-    "task.created", "task.accepted", "task.queued", "task.started", "task.updated", "task.progress", "task.waiting",
-    "task.blocked", "task.paused", "task.resumed", "task.retrying", "task.cancel_requested", "task.cancelled",
-    "task.timed_out", "task.failed", "task.lost", "task.completed", "task.archived", "task.delegated",
-    "task.dependency.updated", "task.attempt.started", "task.attempt.completed", "task.attempt.failed",
-)  # fmt: skip
 _ATTEMPT = "task.attempt."
 _HIDDEN = ("workLog", "key", "layout", "secretDigest")
 _WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}

@@ -7,8 +7,8 @@ from typing import Any
 from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene, active
 from aof.app.portable.words import NOT_APPLICABLE, UNKNOWN, missing
+from aof.core.ids import OURSELVES
 
-_OURSELVES = "aof"
 _KINDS = {"human": "person", "a2a": "peer"}
 
 
@@ -18,7 +18,7 @@ def who(scene: Scene, name: str | None) -> dict[str, Any]:
 
 
 def _kind(scene: Scene, name: str) -> str:
-    if name == _OURSELVES:
+    if name == OURSELVES:
         return "runtime"
     chart = scene.chart
     if chart is not None and name in chart.by_id:

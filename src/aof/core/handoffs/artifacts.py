@@ -8,6 +8,7 @@ from aof.core.events import Event
 from aof.core.handoffs.handoff import Request
 from aof.core.shapes import ready
 
+ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -17,7 +18,7 @@ def attached(event: Event) -> dict[str, bytes]:
         return {}
     request = msgspec.convert(event.payload["request"], ready(Request))
     whole = msgspec.json.format(_encode(request), indent=2) + b"\n"
-    return {"inputs/handoff.json": whole, "inputs/handoff.md": _markdown(request).encode()}
+    return dict(zip(ATTACHED, (whole, _markdown(request).encode()), strict=True))
 
 
 def _markdown(request: Request) -> str:

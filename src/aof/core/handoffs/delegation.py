@@ -1,4 +1,7 @@
-"""Delegation by message: who may hand a child task to whom, how deep, and what each answer does."""
+"""Delegation by message: who may hand a child task to whom, how deep, and what each answer does.
+
+Must not know the wire, nor where files lie.
+"""
 
 from __future__ import annotations
 

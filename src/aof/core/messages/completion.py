@@ -1,4 +1,7 @@
-"""`completion.report`: what a run has achieved goes on record; the task moves when the session ends."""
+"""`completion.report`: what a run has achieved goes on record; the task moves when the session ends.
+
+Must not know the wire.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, Call, StaleLease
+from aof.core.errors import AofError, StaleLease
 from aof.core.events import Draft
 from aof.core.ids import run_id, task_of_run
 from aof.core.messages.message import Message, sender
@@ -75,12 +78,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             return stale(task, self.run)
         if task.retry.attempts and LEADS_TO[self.outcome] == task.status:
             return Decision()
-        return StaleLease(
-            f"{task.id} is {task.status}: nobody is running it, so there is no run to report on",
-            "claim it first",
-            Call("claim", {"task_id": task.id, "agent": self.actor}),
-            status=task.status,
-        )
+        what = f"{task.id} is {task.status}: nobody is running it, so there is no run to report on"
+        return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 
     def repeats(self, earlier: Result, agent: str) -> bool:
         """Whether a result that is on record says the same."""

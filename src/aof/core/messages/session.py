@@ -1,4 +1,7 @@
-"""The end of a session: what its run has reported is carried out; a run that has not reported anything has failed."""
+"""The end of a session: what its run has reported is carried out; a run that has not reported anything has failed.
+
+Must not know who noticed the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`status.update`: an entry in the work log, or a move; a move that is not possible becomes an entry too."""
+"""`status.update`: an entry in the work log, or a move; a move that is not possible becomes an entry too.
+
+Must not know the wire.
+"""
 
 from __future__ import annotations
 

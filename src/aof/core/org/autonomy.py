@@ -28,17 +28,6 @@ def limits_of(agent: Agent) -> Limits:
     return msgspec.structs.replace(base, **{name: value for name, value in own.items() if value is not None})
 
 
-def beyond(agent: Agent, used: Limits) -> tuple[str, ...]:
-    """The figures that are above the agent's limit, by their names in the chart; exactly the limit is within it."""
-    allowed, spent = limits_of(agent), msgspec.structs.asdict(used)
-    names = zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True)
-    return tuple(
-        shown
-        for name, shown in names
-        if spent[name] is not None and (most := getattr(allowed, name)) is not None and spent[name] > most
-    )
-
-
 def too_little(agent: Agent, *, level: int | None, risk: Risk | None) -> str | None:
     """Why the agent's autonomy does not suffice for work of that level and risk; None when it does."""
     own = agent.autonomy

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
+from aof.core.findings import suggestion
 from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.chart import Agent, OrgChart
-from aof.core.org.finding import suggestion
 from aof.core.org.rights import acting, not_allowed, right_for
 from aof.core.org.routing import refusal
 from aof.core.org.work import work_of

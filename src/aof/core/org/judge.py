@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.findings import Finding
+from aof.core.misshapen import misshapen
 from aof.core.org.chart import SCHEMA_VERSION, OrgChart
-from aof.core.org.finding import Finding
 from aof.core.org.references import dangling
-from aof.core.org.shape import misshapen
 from aof.core.org.values import impossible
 from aof.core.shapes import ready
 
@@ -32,13 +32,13 @@ class Judged(msgspec.Struct, frozen=True):
 def judge(document: Any, migrations: Mapping[int, Step] = MIGRATIONS, newest: int = SCHEMA_VERSION) -> Judged:
     """Everything that is wrong with a document, and the chart that it is."""
     if not isinstance(document, dict):
-        return Judged(None, tuple(misshapen(document)))
+        return Judged(None, tuple(misshapen(document, OrgChart)))
     version = document.get("schemaVersion", SCHEMA_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
         return Judged(None, (_unknown_version(version, newest),))
     for number in range(version, newest):
         document = migrations[number](document) | {"schemaVersion": number + 1}
-    findings = tuple(_with_agent(finding, document) for finding in misshapen(document))
+    findings = tuple(_with_agent(finding, document) for finding in misshapen(document, OrgChart))
     if findings:
         return Judged(None, findings)
     chart = msgspec.convert(document, ready(OrgChart))

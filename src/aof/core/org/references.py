@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aof.core.findings import Finding, Severity, Step, similar, suggestion
 from aof.core.org.chart import HUMAN, OrgChart, RoutingRule
-from aof.core.org.finding import Finding, Severity, Step, similar, suggestion
 
 DEPTH = 3
 _At = tuple[Step, ...]

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from aof.core.durations import EXAMPLES, duration_ms
+from aof.core.findings import Finding, Step
 from aof.core.ids import is_agent_name
 from aof.core.org.chart import Agent, Capability, Limits, OrgChart, RoutingRule, Runner, Target
-from aof.core.org.finding import Finding, Step
 
 LEVELS = (0, 1, 2, 3)
 _NAME = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"
@@ -63,9 +63,8 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
     if agent.autonomy.level is not None and agent.autonomy.level not in LEVELS:
         detail = f"{who} has the autonomy level {agent.autonomy.level}"
         yield _wrong((*at, "autonomy", "level"), detail, "use 0, 1, 2 or 3")
-    for name in Limits.__struct_encode_fields__:
-        value = getattr(agent.autonomy.limits, Limits.__struct_fields__[Limits.__struct_encode_fields__.index(name)])
-        yield from _at_least((*at, "autonomy", "limits", name), value, 0, who)
+    for name, shown in zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True):
+        yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
     yield from _capabilities(agent, (*at, "capabilities"))
     yield from _runner(agent.runner, (*at, "runner"), who)

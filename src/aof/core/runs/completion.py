@@ -1,4 +1,4 @@
-"""How a run ends with a result."""
+"""How a run ends with a result. Must not know hops, nor what a review makes of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     if there_already:
         return Decision()
     if task.status != "ready":
-        return no_edge(task, "done", *_missing_step(task))
+        return no_edge(task, "done", *graph.way_on(task, command.acting))
     return graph.readiness(records, task, now) or _claim_and_report(records, task, command, outcome, now)
 
 
@@ -78,7 +78,7 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
         or limits.line("summary_ref", command.summary_ref, limits.ITEM)
         or limits.name("caller_role", command.caller_role)
         or limits.data("acceptance", command.acceptance)
-        or _miscounted(command.tests)
+        or miscounted("tests", command.tests)
     )
     if problem:
         return problem
@@ -91,13 +91,14 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
     return escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
 
 
-def _miscounted(tests: dict[str, int] | None) -> AofError | None:
+def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
+    """The refusal for tests that cannot have been counted so."""
     counts = tests or {}
     whole = all(type(count) is int and 0 <= count < 2**53 for count in counts.values())
     if not whole or not counts.keys() <= {"total", "passed", "failed"}:
-        return InvalidInput("'tests' must hold counts", "use total, passed and failed, each 0 or more")
+        return InvalidInput(f"'{field}' must hold counts", "use total, passed and failed, each 0 or more")
     if "total" in counts and counts.get("passed", 0) + counts.get("failed", 0) > counts["total"]:
-        return InvalidInput("'tests' counts more passed and failed than there are", "correct the total")
+        return InvalidInput(f"'{field}' counts more passed and failed than there are", "correct the total")
     return None
 
 
@@ -173,12 +174,3 @@ def _applied(
     if outcome == "done" and task.metadata.get("reviewRequired") is False:
         return (closed, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
     return (closed, reviewed)
-
-
-def _missing_step(task: Task) -> tuple[str, Call]:
-    steps = {
-        "backlog": ("promote it to ready, then claim it", Call("update", {"task_id": task.id, "status": "ready"})),
-        "blocked": ("unblock it, then claim it", Call("unblock", {"task_id": task.id})),
-        "review": ("approve it, or reject it with blockers", Call("approve", {"task_id": task.id})),
-    }
-    return steps.get(task.status, ("retry it, then claim it", Call("retry", {"task_id": task.id, "reason": "…"})))

@@ -23,9 +23,14 @@ def close_run(
         "status": status,
         "error": failure(task, now, code, message, cause),
         "counts": counts,
-        "cause": code if not counts else "lost_worker" if cause == "lost" else "retry",
+        "cause": next_cause(cause) if counts else code,
     }
     return (Draft(type="task.attempt.failed", task_id=task.id, run_id=lease.run_id, payload=payload),)
+
+
+def next_cause(cause: str) -> str:
+    """Why the run after a failed one is a new one."""
+    return "lost_worker" if cause == "lost" else "retry"
 
 
 def failure(task: Task, now: int, code: str, message: str, cause: str) -> dict[str, str]:

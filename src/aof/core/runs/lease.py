@@ -1,4 +1,4 @@
-"""Leases: who may write to a running task, how one is taken, kept and given back."""
+"""Leases: who may write to a running task, how one is taken, kept and given back. Must not know the clock, nor hops."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from aof.core.tasks.task import Lease, Task
 from aof.core.tasks.transitions import transition
 from aof.core.times import iso, millis
 
+BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
+
 
 def authorize(task: Task, command: OnTask) -> str | AofError:
     """The agent that a worker's write counts for, or why the caller may not write."""
@@ -25,12 +27,8 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
     if command.run is not None and (lease is None or lease.run_id != command.run):
         return stale(task, command.run)
     if lease is None:
-        return StaleLease(
-            f"{task.id} is {task.status}: nobody is running it",
-            "claim it first",
-            Call("claim", {"task_id": task.id, "agent": command.acting}),
-            status=task.status,
-        )
+        what = f"{task.id} is {task.status}: nobody is running it"
+        return StaleLease(what, *graph.way_on(task, command.acting), status=task.status)
     refusal = _not_recognised(task, lease, command.acting) if command.run is None else None
     if refusal := refusal or unproven(task, lease, command):
         return refusal

@@ -1,4 +1,7 @@
-"""What becomes of a task whose run has reported and then ended or vanished: session end and recovery alike."""
+"""What becomes of a task whose run has reported and then ended or vanished: session end and recovery alike.
+
+Must not know why the run is over.
+"""
 
 from __future__ import annotations
 

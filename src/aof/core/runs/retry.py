@@ -9,7 +9,7 @@ from aof.core.events import Draft
 from aof.core.limits import ITEM, NOTES, REASON, choice, line, text
 from aof.core.policy import Policy
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.ending import close_run, failure
+from aof.core.runs.ending import close_run, failure, next_cause
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.commands import Fail, RetryTask
@@ -36,7 +36,7 @@ def requeue_or_bury(
         "reason": reason,
         "attempt": task.retry.attempts + 1,
         "notBefore": iso(now + backoff_ms(records.policy, failures)),
-        "cause": "lost_worker" if cause == "lost" else "retry",
+        "cause": next_cause(cause),
     }
     waiting = Draft(type="task.retrying", task_id=task.id, payload=payload)
     return (waiting, *dependencies.back(records, task, "ready", now, reason=reason))
@@ -87,7 +87,7 @@ def retry(records: Records, command: RetryTask, now: int) -> Verdict:
 
 def _not_again(records: Records, task: Task) -> AofError | None:
     if task.archived:
-        return NotFound(f"{task.id} is archived; archived tasks are not run again", "create a new task instead")
+        return NotFound(f"{task.id} is archived; archived tasks are not run again", *graph.way_on(task))
     if task.status not in FINISHED and task.status != "ready":
         return InvalidTransition(
             f"{task.id} is {task.status}; only a done, cancelled or dead task is retried",

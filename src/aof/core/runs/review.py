@@ -1,4 +1,4 @@
-"""What review makes of a reported result: approval, or a rejection with reasons."""
+"""What review makes of a reported result: approval, or a rejection with reasons. Must not know who may judge."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ def approve(records: Records, command: Approve, _now: int) -> Verdict:
     if task.status == "done":
         return Decision()
     if task.status != "review":
-        return NotReady(
-            f"{task.id} is {task.status}; only a task in review can be approved",
-            "complete it first",
-            Call("complete", {"task_id": task.id, "summary": "…"}),
-        )
+        what = f"{task.id} is {task.status}; only a task in review can be approved"
+        return NotReady(what, *_before_approval(task, command.acting))
     return limits.text("reason", command.reason, limits.REASON) or accept(task, command.acting, command.reason)
+
+
+def _before_approval(task: Task, acting: str) -> tuple[str, Call]:
+    """What has to come first; only who holds a run is told to complete it."""
+    if task.status == "ready" and not graph.is_draft(task):
+        return "complete it first", Call("complete", {"task_id": task.id, "summary": "…"})
+    if task.lease is None:
+        return graph.way_on(task, acting)
+    if task.lease.agent != acting:
+        return f"{task.lease.agent} has to complete it first", Call("show", {"task_id": task.id})
+    return "complete it first", Call("complete", {"task_id": task.id, "summary": "…", "run": task.lease.run_id})
 
 
 def accept(task: Task, by: str, text: str | None) -> Verdict:

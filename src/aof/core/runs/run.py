@@ -1,4 +1,4 @@
-"""A run, its result and its heartbeat, in the shapes that their JSON files have."""
+"""A run, its result and its heartbeat, in the shapes that their JSON files have. Must not know where these lie."""
 
 from __future__ import annotations
 

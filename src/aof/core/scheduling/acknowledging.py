@@ -7,19 +7,19 @@ from typing import Final
 import msgspec
 
 from aof.core.handoffs.handoff import Handoff
-from aof.core.scheduling.crew import Seat
+from aof.core.scheduling.crew import STARTED, Seat
 from aof.core.scheduling.snapshot import Action
 from aof.core.times import iso, millis
 
 ACKNOWLEDGED_MS: Final = 30_000  # by an agent that AOF itself starts
 
 
-def answer_due(handoff: Handoff, seat: Seat | None, started: frozenset[str], default_ms: int) -> int:
+def answer_due(handoff: Handoff, seat: Seat | None, default_ms: int) -> int:
     """Until when there should be an answer: soon from whom AOF starts, else when it is due, else after a while."""
     begun = millis(handoff.created_at)
     if seat is not None and seat.ack_ms is not None:
         return begun + seat.ack_ms
-    if seat is not None and seat.kind in started:
+    if seat is not None and seat.kind in STARTED:
         return begun + ACKNOWLEDGED_MS
     due_by = handoff.request.due_by
     return millis(due_by) if due_by is not msgspec.UNSET else begun + default_ms

@@ -51,7 +51,7 @@ def crew_of(chart: OrgChart) -> Crew:
     def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
         """Who has the hop's role and may do what the task asks; who judges work did not do it."""
         from aof.core.workflows.claiming import judges_own  # noqa: PLC0415 - few tasks have a workflow
-        from aof.core.workflows.state import workflow_of  # noqa: PLC0415
+        from aof.core.workflows.state import workflow_of  # noqa: PLC0415 - as above
 
         workflow = workflow_of(task)
         asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)

@@ -8,6 +8,8 @@ import msgspec
 
 from aof.core.tasks.task import Task
 
+STARTED = frozenset({"process"})  # the kinds of runner that a service starts by itself
+
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """One agent: how it is run, how many runs it may have at once, and how long one may take.
@@ -56,6 +58,3 @@ class Crew(msgspec.Struct, frozen=True, kw_only=True):
         """How long a run of this agent may take."""
         seat = self.seats.get(agent)
         return seat.limit_ms if seat is not None else None
-
-
-ALONE = Crew()

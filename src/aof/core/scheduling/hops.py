@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from aof.core.ids import run_place
 from aof.core.runs.lease import lease_end
 from aof.core.runs.pulse import running_for
 from aof.core.scheduling.crew import Nobody
 from aof.core.scheduling.snapshot import Action
 from aof.core.times import millis
-from aof.core.workflows.state import HopState, Workflow, place, workflow_of
+from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.timers import deadlines
 
 if TYPE_CHECKING:
-    from aof.core.scheduling.plan import View
+    from aof.core.scheduling.view import View
     from aof.core.tasks.task import Lease, Task
 
 _OPEN: Final = ("ready", "running", "review")
@@ -54,7 +55,7 @@ def _ending(view: View, task: Task, hop: HopState, limit: int | None) -> Action 
 
 
 def _over(view: View, task: Task, hop: HopState, lease: Lease) -> bool:
-    end = lease_end(lease, view.beat_of(place(task.id, hop.id)))
+    end = lease_end(lease, view.beat_of(run_place(task.id, hop.id)))
     view.again(end)
     return end <= view.now
 
@@ -63,7 +64,7 @@ def _too_long(view: View, task: Task, hop: HopState, lease: Lease) -> Action | N
     most = view.crew.limit_of(lease.agent)
     if most is None:
         return None
-    beat = view.snapshot.heartbeats.get(place(task.id, hop.id))
+    beat = view.snapshot.heartbeats.get(run_place(task.id, hop.id))
     left = most - running_for(lease, beat, view.now, view.snapshot.boot)
     view.again(view.now + left)
     return _about(task, hop, "timeout", f"{lease.agent} may run {most / 1000:g} s at most") if left <= 0 else None

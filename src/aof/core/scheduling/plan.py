@@ -7,78 +7,20 @@ waits for a moment says so, and the plan tells when to look again. Must not know
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from aof.core.ids import split_task_id
 from aof.core.policy import Policy
 from aof.core.runs.lease import lease_end
-from aof.core.runs.pulse import present, running_for
-from aof.core.runs.run import Heartbeat
-from aof.core.scheduling.capacity import Capacity
+from aof.core.runs.pulse import running_for
 from aof.core.scheduling.crew import Crew, Nobody
-from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.core.scheduling.snapshot import Action, Plan, Snapshot
+from aof.core.scheduling.view import View
 from aof.core.tasks.graph import retry_at
 from aof.core.tasks.lifecycle import priority_rank
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
 
-STARTED: Final = frozenset({"process"})  # the kinds of runner that a service starts by itself
-
-
-class View:
-    """A snapshot while it is being planned for: what has been given out, and when to look again."""
-
-    def __init__(self, snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> None:
-        self.snapshot = snapshot
-        self.crew = crew
-        self.policy = policy
-        self.now = now
-        most = policy.scheduling.max_concurrent
-        self.capacity = Capacity(snapshot.running, crew, most, policy.resource_slots)
-        self.next_at: int | None = None
-        self.actions: list[Action] = []
-        self.left: list[LeftAlone] = []
-
-    def judge(self, tasks: Iterable[Task], rules: Iterable[Rule]) -> list[Task]:
-        """Ask the rules about each task, the most urgent first; answers those of which hops wait for somebody."""
-        opened: list[Task] = []
-        for task in sorted(tasks, key=_schedule):
-            verdict = _judged(self, task, rules)
-            if isinstance(verdict, str) and rules is RUNNING and task.gated and _opens(task):
-                opened.append(task)
-            elif isinstance(verdict, str):
-                self.left.append(LeftAlone(task_id=task.id, reason=verdict))
-            else:
-                self.actions += verdict
-        return opened
-
-    def leave(self, task: Task, reasons: Iterable[str]) -> None:
-        """Say what is not done with parts of a task, beside what is."""
-        self.left += [LeftAlone(task_id=task.id, reason=reason) for reason in reasons]
-
-    def unfit(self, agent: str) -> str | None:
-        """Why this agent is not given anything now."""
-        seat = self.crew.seats.get(agent)
-        if seat is None or seat.kind not in STARTED:
-            return f"waits for {agent} to claim it"
-        if not seat.active:
-            return f"{agent} is not active"
-        return self.capacity.full() or self.capacity.full_for(seat)
-
-    def again(self, at: int) -> None:
-        """The answer may be another one from that moment on."""
-        if at > self.now and (self.next_at is None or at < self.next_at):
-            self.next_at = at
-
-    def heartbeat(self, task: Task) -> Heartbeat | None:
-        """The task's last sign of life, as of now."""
-        return self.beat_of(task.id)
-
-    def beat_of(self, place: str) -> Heartbeat | None:
-        """The last sign of life of a task's run, or of a hop's, as of now."""
-        return present(self.snapshot.heartbeats.get(place), self.now, self.snapshot.boot)
-
-
+_SHOWN = 5  # dependencies that a reason names
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
 
@@ -86,13 +28,27 @@ Rule = Callable[[View, Task], Verdict]
 def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     """All that should be done at this moment; recoveries first, then what waits, the most urgent first."""
     view = View(snapshot, crew, policy, now)
-    opened = view.judge(snapshot.running, RUNNING)
-    view.judge(snapshot.backlog, BACKLOG)
-    view.judge(snapshot.blocked, BLOCKED)
-    view.judge(snapshot.review, REVIEW)
-    view.judge((*snapshot.ready, *opened), READY)
+    opened = _judge(view, snapshot.running, RUNNING)
+    _judge(view, snapshot.backlog, BACKLOG)
+    _judge(view, snapshot.blocked, BLOCKED)
+    _judge(view, snapshot.review, REVIEW)
+    _judge(view, (*snapshot.ready, *opened), READY)
     view.actions += _late_answers(view)
     return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
+
+
+def _judge(view: View, tasks: Iterable[Task], rules: Iterable[Rule]) -> list[Task]:
+    """Ask the rules about each task, the most urgent first; answers those of which hops wait for somebody."""
+    opened: list[Task] = []
+    for task in sorted(tasks, key=_schedule):
+        verdict = _judged(view, task, rules)
+        if isinstance(verdict, str) and rules is RUNNING and task.gated and _opens(task):
+            opened.append(task)
+        elif isinstance(verdict, str):
+            view.leave(task, (verdict,))
+        else:
+            view.actions += verdict
+    return opened
 
 
 def _late_answers(view: View) -> list[Action]:
@@ -104,7 +60,7 @@ def _late_answers(view: View) -> list[Action]:
     late: list[Action] = []
     for handoff in view.snapshot.handoffs:
         seat = view.crew.seats.get(handoff.to_agent)
-        due = answer_due(handoff, seat, STARTED, view.policy.scheduling.handoff_ms)
+        due = answer_due(handoff, seat, view.policy.scheduling.handoff_ms)
         if due <= view.now:
             late.append(unanswered(handoff, due))
         else:
@@ -139,13 +95,13 @@ def _hops(view: View, task: Task) -> Verdict:
 
 
 def _opens(task: Task) -> bool:
-    from aof.core.scheduling.hops import opens  # noqa: PLC0415
+    from aof.core.scheduling.hops import opens  # noqa: PLC0415 - as above
 
     return opens(task)
 
 
 def _assign_hops(view: View, task: Task) -> Verdict:
-    from aof.core.scheduling.hops import assigned  # noqa: PLC0415
+    from aof.core.scheduling.hops import assigned  # noqa: PLC0415 - as above
 
     begins = task.status == "ready"
     reason = (_waiting(view, task) or view.capacity.busy_resource(task)) if begins else None
@@ -247,7 +203,7 @@ def _waiting(view: View, task: Task) -> Verdict:
     if task.id in view.snapshot.free:
         return None
     if task.depends_on:
-        return f"waits for {', '.join(task.depends_on[:5])}" + (" …" if len(task.depends_on) > 5 else "")  # noqa: PLR2004
+        return f"waits for {', '.join(task.depends_on[:_SHOWN])}" + (" …" if len(task.depends_on) > _SHOWN else "")
     return "waits for its children"
 
 

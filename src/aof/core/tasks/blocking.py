@@ -1,4 +1,4 @@
-"""Holding a task and letting it go: block, unblock, pause, resume."""
+"""Holding a task and letting it go: block, unblock, pause, resume. Must not know who may do it."""
 
 from __future__ import annotations
 

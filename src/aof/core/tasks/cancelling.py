@@ -2,12 +2,14 @@
 
 A run that somebody hosts (a process, a peer) is stopped by its host, which then settles it; a pulling agent has no
 host, so its run ends at once and its later writes are refused. A task is cancelled once all below it is.
+Must not know how a worker is stopped.
 """
 
 from __future__ import annotations
 
 from aof.core.errors import Call, InvalidTransition
 from aof.core.events import Draft
+from aof.core.ids import OURSELVES
 from aof.core.limits import REASON, text
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.ending import close_run
@@ -56,7 +58,7 @@ def settle(records: Records, command: Settle, now: int) -> Verdict:
 def settled(records: Records, task: Task, now: int) -> tuple[Draft, ...]:
     """The task's own run has ended: go on with the whole cancellation that it belongs to."""
     top = topmost(records, task)
-    return _carried_out(records, top, top.cancel or Cancel(by="aof", at=iso(now)), now, stopped=task.id)
+    return _carried_out(records, top, top.cancel or Cancel(by=OURSELVES, at=iso(now)), now, stopped=task.id)
 
 
 def topmost(records: Records, task: Task) -> Task:

@@ -1,4 +1,4 @@
-"""Bringing a task into being, once per idempotency key."""
+"""Bringing a task into being, once per idempotency key. Must not know how an ID is reserved."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aof.core.tasks import dependencies, graph, worklog
 from aof.core.tasks.commands import Create
 from aof.core.tasks.fields import malformed
 from aof.core.tasks.task import Retry
+from aof.hashing import hexdigest
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
@@ -112,9 +113,7 @@ def digest(command: Create) -> str:
     """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
-    import hashlib  # noqa: PLC0415 - 5 ms that only a key needs
-
-    return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:32]
+    return hexdigest(msgspec.json.encode(request, order="deterministic"))[:32]
 
 
 def _replay(records: Records, command: Create, owner_id: str) -> Verdict:

@@ -1,4 +1,7 @@
-"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside."""
+"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside.
+
+Must not load or record anything.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +72,13 @@ def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
 
 
 def _create_gated(records: Records, command: c.CreateGated, now: int) -> Verdict:
-    from aof.core.workflows.steering import create  # noqa: PLC0415
+    from aof.core.workflows.steering import create  # noqa: PLC0415 - as above
 
     return create(records, command, now)
 
 
 def _attach(records: Records, command: c.Attach, now: int) -> Verdict:
-    from aof.core.workflows.steering import attach  # noqa: PLC0415
+    from aof.core.workflows.steering import attach  # noqa: PLC0415 - as above
 
     return attach(records, command, now)
 
@@ -83,7 +86,7 @@ def _attach(records: Records, command: c.Attach, now: int) -> Verdict:
 def _time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
     if not records.task(command.task_id).workflow:
         return Decision()
-    from aof.core.workflows.troubles import time_out  # noqa: PLC0415
+    from aof.core.workflows.troubles import time_out  # noqa: PLC0415 - as above
 
     return time_out(records, command, now)
 

@@ -1,6 +1,6 @@
 """Dependencies between tasks: adding and removing them, and what a dead one does to those that wait for it.
 
-Nobody waits silently: whoever waits for a cancelled or dead task is blocked and says so.
+Nobody waits silently: whoever waits for a cancelled or dead task is blocked and says so. Must not know who may do it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 from aof.core.errors import Call, DependencyCycle, InvalidInput
 from aof.core.events import Draft
+from aof.core.ids import OURSELVES
 from aof.core.limits import DEPENDENCIES
 from aof.core.records import Decision, Records, Verdict
 from aof.core.tasks.commands import AddDependency, RemoveDependency
@@ -110,7 +111,7 @@ def cascade(records: Records, died: tuple[str, ...], status: str, now: int) -> t
                 continue
             told.add(dependent_id)
             reason = f"dependency {dead_id} is {status}"
-            drafts.append(to_blocked(dependent, now, kind="blocked", reason=reason, by="aof", dependency=dead_id))
+            drafts.append(to_blocked(dependent, now, kind="blocked", reason=reason, by=OURSELVES, dependency=dead_id))
     return tuple(drafts)
 
 
@@ -140,4 +141,4 @@ def hold(records: Records, task: Task, edges: tuple[str, ...], now: int) -> tupl
 def held_by(task: Task, dead: Task, now: int, origin: str | None = None) -> Draft:
     """The event by which a dead dependency blocks a task."""
     reason = f"dependency {dead.id} is {dead.status}"
-    return to_blocked(task, now, kind="blocked", reason=reason, by="aof", origin=origin, dependency=dead.id)
+    return to_blocked(task, now, kind="blocked", reason=reason, by=OURSELVES, origin=origin, dependency=dead.id)

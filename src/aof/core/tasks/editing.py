@@ -1,4 +1,4 @@
-"""Changing what a task says of itself, and reporting on its run."""
+"""Changing what a task says of itself, and reporting on its run. Must not know who may do it."""
 
 from __future__ import annotations
 

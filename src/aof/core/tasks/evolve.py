@@ -102,42 +102,47 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
-    payload = event.payload
-    retry = _replace(task.retry, attempts=payload["attempt"], not_before=None, cause=None)
+    retry = _replace(task.retry, attempts=event.payload["attempt"], not_before=None, cause=None)
     return {
-        "lease": Lease(
-            agent=payload["agent"],
-            run_id=event.run_id or "",
-            epoch=payload["epoch"],
-            acquired_at=event.timestamp,
-            expires_at=payload["expiresAt"],
-            ttl_ms=payload["ttlMs"],
-            worker=payload["worker"],
-            key=payload.get("key"),
-            secret_digest=payload.get("secretDigest"),
-        ),
+        "lease": begun_lease(event.payload, event.run_id, event.timestamp),
         "retry": retry,
         "progress": {},
         "started_at": task.started_at or _moment(task, event),
     }
 
 
-def _ended(task: Task, agent: str, **changes: Any) -> Retry:
-    agents = task.retry.agents if agent in task.retry.agents else (*task.retry.agents, agent)
-    return _replace(task.retry, agents=agents, **changes)
+def begun_lease(payload: dict[str, Any], run_id: str | None, at: str) -> Lease:
+    """The lease of a run, or of a hop's, that begins."""
+    return Lease(
+        agent=payload["agent"],
+        run_id=run_id or "",
+        epoch=payload["epoch"],
+        acquired_at=at,
+        expires_at=payload["expiresAt"],
+        ttl_ms=payload["ttlMs"],
+        worker=payload["worker"],
+        key=payload.get("key"),
+        secret_digest=payload.get("secretDigest"),
+    )
+
+
+def run_by(retry: Retry, agent: str, **changes: Any) -> Retry:
+    """The count of runs after one that this agent has had."""
+    agents = retry.agents if agent in retry.agents else (*retry.agents, agent)
+    return _replace(retry, agents=agents, **changes)
 
 
 def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
-    return {"retry": _ended(task, event.payload["agent"]), "last_error": None}
+    return {"retry": run_by(task.retry, event.payload["agent"]), "last_error": None}
 
 
 def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
     error = msgspec.convert(payload["error"], ready(Failure))
     if payload["counts"]:
-        retry = _ended(task, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
+        retry = run_by(task.retry, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
         return {"retry": retry, "last_error": error}
-    changes: dict[str, Any] = {"retry": _ended(task, payload["agent"], cause=payload["cause"])}
+    changes: dict[str, Any] = {"retry": run_by(task.retry, payload["agent"], cause=payload["cause"])}
     if task.cancel is not None:
         changes["cancel"] = _replace(task.cancel, stopped=True)
     return changes
@@ -172,8 +177,13 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _progress(task: Task, event: Event) -> dict[str, Any]:
-    facts = {name: value for name, value in event.payload.items() if name not in ("workLog", "note", "blockers")}
-    return {"progress": task.progress | facts | {"at": event.timestamp, "runId": event.run_id}}
+    return {"progress": progressed(task, event.payload, event.run_id, event.timestamp)}
+
+
+def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
+    """The progress after a report, of the task's own run or of a hop's."""
+    facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}
+    return task.progress | facts | {"at": at, "runId": run_id}
 
 
 def _cancel_requested(_task: Task, event: Event) -> dict[str, Any]:

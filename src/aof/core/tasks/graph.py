@@ -1,4 +1,7 @@
-"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads."""
+"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads.
+
+Must not change anything.
+"""
 
 from __future__ import annotations
 
@@ -46,22 +49,33 @@ def retry_at(task: Task) -> int | None:
     return None if task.retry.not_before is None else millis(task.retry.not_before)
 
 
-def _not_in_ready(task: Task) -> NotReady | None:
-    if task.status in ("ready", "backlog") and not task.archived and task.metadata.get("draft"):
-        hint, call = "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
-        return NotReady(f"{task.id} is a draft", hint, call, status=task.status)
-    if task.status == "ready" and not task.archived:
-        return None
-    hints = {
+def way_on(task: Task, agent: str = "…") -> tuple[str, Call]:
+    """The next step towards a run of the task, in words and as a call that works as the task is now."""
+    if task.archived:
+        return "create a new task instead", Call("create", {"title": task.title, "brief": "…"})
+    if is_draft(task):
+        return "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
+    steps = {
+        "ready": ("claim it first", Call("claim", {"task_id": task.id, "agent": agent})),
         "backlog": ("promote it first", Call("update", {"task_id": task.id, "status": "ready"})),
         "in-progress": ("take another task", Call("show", {"task_id": task.id})),
         "blocked": ("unblock it first", Call("unblock", {"task_id": task.id})),
         "review": ("approve or reject it", Call("approve", {"task_id": task.id})),
     }
-    retry = ("run it again", Call("retry", {"task_id": task.id, "reason": "…"}))
-    hint, call = hints.get(task.status, retry)
+    return steps.get(task.status, ("retry it first", Call("retry", {"task_id": task.id, "reason": "…"})))
+
+
+def is_draft(task: Task) -> bool:
+    """Whether the task waits, and is marked as not to be begun yet."""
+    return task.status in ("ready", "backlog") and bool(task.metadata.get("draft"))
+
+
+def _not_in_ready(task: Task) -> NotReady | None:
+    if task.status == "ready" and not task.archived and not is_draft(task):
+        return None
+    now = "archived" if task.archived else "a draft" if is_draft(task) else task.status
     why = f": {task.blocked.reason}" if task.blocked else ""
-    return NotReady(f"{task.id} is {'archived' if task.archived else task.status}{why}", hint, call, status=task.status)
+    return NotReady(f"{task.id} is {now}{why}", *way_on(task), status=task.status)
 
 
 def _held_by_dependency(records: Records, task: Task) -> NotReady | None:

@@ -1,4 +1,7 @@
-"""The status table: which statuses there are and where each may go. A new status is one row here."""
+"""The status table: which statuses there are and where each may go. A new status is one row here.
+
+Must not know who may move a task.
+"""
 
 from __future__ import annotations
 

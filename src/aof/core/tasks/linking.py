@@ -1,6 +1,6 @@
 """Edges of the task graph that order nothing: the parent, sources, artifacts, evidence.
 
-Dependencies have commands of their own, because they decide what may run.
+Dependencies have commands of their own, because they decide what may run. Must not know who may do it.
 """
 
 from __future__ import annotations

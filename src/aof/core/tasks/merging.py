@@ -1,4 +1,7 @@
-"""Three-way merge of a person's edit with what the log has written since. In a conflict the log wins."""
+"""Three-way merge of a person's edit with what the log has written since. In a conflict the log wins.
+
+Must not know files.
+"""
 
 from __future__ import annotations
 

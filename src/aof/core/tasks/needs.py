@@ -81,11 +81,9 @@ def _beating(command: c.OnTask, known: Known) -> Needs:
 
 
 def _running(command: c.OnTask, known: Known) -> frozenset[str]:
-    """What the records of the current run go by; for a gated task, those of each hop that is running."""
+    """What the records of the current run go by, or those of the hops that run."""
     task = known.task(command.task_id)
-    if task is None or not task.gated:
-        return frozenset({command.task_id})
-    return frozenset(f"{task.id}/hops/{hop['id']}" for hop in task.workflow["hops"] if "lease" in hop)
+    return frozenset({command.task_id} if task is None else task.run_places)
 
 
 def _completing(command: c.OnTask, known: Known) -> Needs:

@@ -1,4 +1,7 @@
-"""What the scheduler does to tasks that nobody runs. Each is judged again here; what has changed is left alone."""
+"""What the scheduler does to tasks that nobody runs. Each is judged again here; what has changed is left alone.
+
+Must not know the plan.
+"""
 
 from __future__ import annotations
 

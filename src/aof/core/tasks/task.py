@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from aof.core.ids import run_place
 from aof.core.tasks.kinds import BlockedKind, Cause, Priority, Status, Visibility
 
 
@@ -154,6 +155,13 @@ class Task(_Part, frozen=True, kw_only=True):
     def gated(self) -> bool:
         """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
         return "template" in self.workflow
+
+    @property
+    def run_places(self) -> tuple[str, ...]:
+        """What the records of its current run go by; of a gated task, those of each hop that somebody holds."""
+        if not self.gated:
+            return (self.id,)
+        return tuple(run_place(self.id, hop["id"]) for hop in self.workflow["hops"] if "lease" in hop)
 
 
 NOT_FRONTMATTER = ("body", "extra", "layout", "archived")

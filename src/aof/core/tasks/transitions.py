@@ -6,6 +6,7 @@ from typing import Any
 
 from aof.core.errors import Call, InvalidTransition
 from aof.core.events import Draft
+from aof.core.ids import OURSELVES
 from aof.core.tasks.lifecycle import TRANSITIONS
 from aof.core.tasks.task import Task
 from aof.core.times import iso
@@ -38,7 +39,7 @@ def to_blocked(
 
 def born_blocked(task_id: str, now: int, *, reason: str, origin: str, dependency: str) -> Draft:
     """The event by which a task that is created in this very commit becomes blocked."""
-    payload = {"from": origin, "to": "blocked", **_why(now, "blocked", reason, "aof", origin, dependency)}
+    payload = {"from": origin, "to": "blocked", **_why(now, "blocked", reason, OURSELVES, origin, dependency)}
     return Draft(type="task.transitioned", task_id=task_id, payload=payload)
 
 

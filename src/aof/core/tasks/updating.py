@@ -1,6 +1,7 @@
 """`update`: a new body, a new status, or a mere sign of life, in one commit.
 
 Every status change goes through the operation that it really is, so that no way around the rules exists.
+Must not know who may do it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from aof.core import limits
-from aof.core.errors import AofError, Call, NotReady
+from aof.core.errors import AofError, NotReady
 from aof.core.ids import task_of_run
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs import completion, lease, retry, review
@@ -140,9 +141,8 @@ def _shelve(records: Records, command: Update, _now: int) -> Verdict:
 def _queue(records: Records, command: Update, now: int) -> Verdict:
     """From backlog: promoted. From review: to be done again."""
     task = records.task(command.task_id)
-    if task.status == "backlog" and task.metadata.get("draft"):
-        call = Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
-        return NotReady(f"{task.id} is a draft", "take the draft mark away first", call, status=task.status)
+    if graph.is_draft(task):
+        return NotReady(f"{task.id} is a draft", *graph.way_on(task), status=task.status)
     return Decision(drafts=dependencies.back(records, task, "ready", now, reason=command.reason or "queued"))
 
 

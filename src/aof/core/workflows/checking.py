@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.durations import EXAMPLES
+from aof.core.findings import Finding, Step, suggestion
 from aof.core.ids import is_agent_name
-from aof.core.org.finding import Finding, Step, suggestion
-from aof.core.org.shape import misshapen
+from aof.core.misshapen import misshapen
 from aof.core.shapes import ready
 from aof.core.workflows import conditions
 from aof.core.workflows.template import Hop, Template

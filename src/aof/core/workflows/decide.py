@@ -1,6 +1,6 @@
 """What commands mean for a gated task: one row each. A command without a row means what it means for every task.
 
-Loaded only for tasks that name a workflow.
+Loaded only for tasks that name a workflow. Must not know any rule itself.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, Final
 from aof.core.records import Records, Verdict
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
-from aof.core.workflows import claiming, outcomes, steering, troubles
+from aof.core.workflows import claiming, holding, outcomes, steering, troubles
 
 _DECIDERS: Final[dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]]] = {
     c.Claim: claiming.claim,
-    c.Beat: claiming.beat,
-    c.Report: claiming.report,
-    c.Release: claiming.release,
+    c.Beat: holding.beat,
+    c.Report: holding.report,
+    c.Release: holding.release,
     c.Complete: outcomes.complete,
     c.Approve: outcomes.approve,
     c.Reject: outcomes.reject,

@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.shapes import ready
-from aof.core.tasks.task import Failure, Lease, Retry, Task
+from aof.core.tasks.evolve import begun_lease, progressed, run_by
+from aof.core.tasks.task import Failure, Task
 from aof.core.times import iso, millis
 from aof.core.workflows.state import (
     ENDED,
@@ -78,20 +79,9 @@ def _trimmed(hops: tuple[HopState, ...]) -> tuple[HopState, ...]:
 
 
 def _started(hop: HopState, payload: Payload, run_id: str | None, at: str) -> dict[str, Any]:
-    lease = Lease(
-        agent=payload["agent"],
-        run_id=run_id or "",
-        epoch=payload["epoch"],
-        acquired_at=at,
-        expires_at=payload["expiresAt"],
-        ttl_ms=payload["ttlMs"],
-        worker=payload["worker"],
-        key=payload.get("key"),
-        secret_digest=payload.get("secretDigest"),
-    )
     return {
         "status": "running",
-        "lease": lease,
+        "lease": begun_lease(payload, run_id, at),
         "run_id": run_id,
         "agent": payload["agent"],
         "epoch": hop.epoch + 1,
@@ -159,9 +149,7 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
     if kind == "task.workflow.closed":
         return {"workflow": builtins(_replace(workflow, state=payload["state"]))}
     if kind == "task.progress":
-        hidden = ("workLog", "note", "blockers")
-        facts = {name: value for name, value in payload.items() if name not in hidden}
-        return {"progress": task.progress | facts | {"at": at, "runId": run_id}}
+        return {"progress": progressed(task, payload, run_id, at)}
     others = any(hop.lease is not None and hop.id != payload["hop"] for hop in workflow.hops)
     after = apply(workflow, kind, payload, run_id, at)
     retry = _replace(task.retry, not_before=_not_before(after))
@@ -173,18 +161,14 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
             if not others:
                 changes["progress"] = {}
         case "task.attempt.completed":
-            changes |= {"retry": _by(retry, payload["agent"]), "last_error": None}
+            changes |= {"retry": run_by(retry, payload["agent"]), "last_error": None}
         case "task.attempt.failed":
-            changes["retry"] = _replace(_by(retry, payload["agent"]), cause=payload["cause"])
+            changes["retry"] = run_by(retry, payload["agent"], cause=payload["cause"])
             if payload["counts"]:
                 changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
             elif task.cancel is not None:
                 changes["cancel"] = _replace(task.cancel, stopped=not others)
     return changes
-
-
-def _by(retry: Retry, agent: str) -> Retry:
-    return retry if agent in retry.agents else _replace(retry, agents=(*retry.agents, agent))
 
 
 def _not_before(workflow: Workflow) -> str | None:

@@ -1,4 +1,7 @@
-"""How a hop ends with an outcome: complete advances, needs_review sends back, blocked holds."""
+"""How a hop ends with an outcome: complete advances, needs_review sends back, blocked holds.
+
+Must not know who may claim.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from aof.core.runs.completion import malformed_report, report_of
 from aof.core.tasks import commands as c
 from aof.core.tasks import graph
 from aof.core.tasks.task import Task
-from aof.core.workflows.claiming import chosen, held, hop_named, start, wrong_role
+from aof.core.workflows.claiming import chosen, hop_named, start, wrong_role
 from aof.core.workflows.flow import reset_by
+from aof.core.workflows.holding import held
 from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.walk import Walk
 

@@ -11,6 +11,7 @@ import msgspec
 
 from aof.core.errors import AofError, Call, InvalidInput, NotLeaseHolder
 from aof.core.events import Draft
+from aof.core.ids import run_place
 from aof.core.messages.message import Message
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.run import Result
@@ -18,8 +19,9 @@ from aof.core.tasks.commands import Claim, Fail
 from aof.core.tasks.decide import decide
 from aof.core.tasks.needs import needs
 from aof.core.tasks.task import Task
-from aof.core.workflows.claiming import held, wrong_role
-from aof.core.workflows.state import HopState, has_open_hop, place, workflow_of
+from aof.core.workflows.claiming import wrong_role
+from aof.core.workflows.holding import held
+from aof.core.workflows.state import HopState, has_open_hop, workflow_of
 from aof.core.workflows.walk import Walk
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 def places(task: Task) -> frozenset[str]:
     """What the results of the hops go by that anybody has run."""
-    return frozenset(place(task.id, hop["id"]) for hop in task.workflow["hops"] if "runId" in hop)
+    return frozenset(run_place(task.id, hop["id"]) for hop in task.workflow["hops"] if "runId" in hop)
 
 
 def held_hop(task: Task, message: Message) -> HopState | AofError:
@@ -54,7 +56,7 @@ def report(records: Records, task: Task, message: CompletionReport) -> Verdict:
     refusal = wrong_role(records, task, hop, agent) or _says_nothing(task, hop, message)
     if refusal is not None:
         return refusal
-    if _same(records.results[place(task.id, hop.id)], hop, message):
+    if _same(records.results[run_place(task.id, hop.id)], hop, message):
         return Decision()
     payload = {"hop": hop.id, "outcome": message.outcome, "result": message.result_of(agent)}
     drafts = (Draft(type="task.completed", task_id=task.id, run_id=hop.run_id, payload=payload),)
@@ -79,7 +81,7 @@ def _repeated(records: Records, task: Task, message: CompletionReport) -> bool:
     """Whether a hop's last run has said the same before, whatever has become of the hop since."""
     own = (hop for hop in workflow_of(task).hops if hop.agent == message.actor and hop.run_id is not None)
     return any(
-        message.run in (None, hop.run_id) and _same(records.results.get(place(task.id, hop.id)), hop, message)
+        message.run in (None, hop.run_id) and _same(records.results.get(run_place(task.id, hop.id)), hop, message)
         for hop in own
     )
 

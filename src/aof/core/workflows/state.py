@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof.core.ids import run_place
 from aof.core.shapes import ready
 from aof.core.tasks.task import Lease, Task
 from aof.core.workflows.template import Template, digest
@@ -118,15 +119,10 @@ def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
     if task.lease is not None:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
-    return tuple((place(task.id, hop["id"]), msgspec.convert(hop["lease"], ready(Lease))) for hop in hops)
+    return tuple((run_place(task.id, hop["id"]), msgspec.convert(hop["lease"], ready(Lease))) for hop in hops)
 
 
 def has_open_hop(task: Task) -> bool:
     """Whether somebody could take a hop of the task while others of it run."""
     going_on = task.gated and task.status == "in-progress" and task.cancel is None
     return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
-
-
-def place(task_id: str, hop: str | None) -> str:
-    """What the records of a run go by: the task, or one of its hops."""
-    return task_id if hop is None else f"{task_id}/hops/{hop}"

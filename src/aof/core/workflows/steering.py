@@ -1,4 +1,7 @@
-"""What people do with a gated task as a whole: begin it, let it go on, run it again, change or move it."""
+"""What people do with a gated task as a whole: begin it, let it go on, run it again, change or move it.
+
+Must not know who may do it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from aof.core.tasks.lifecycle import FINISHED, allows
 from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import no_edge
 from aof.core.times import iso
-from aof.core.workflows import claiming, outcomes
+from aof.core.workflows import claiming, holding, outcomes
 from aof.core.workflows.checking import check
 from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.state import ENDED, LOST, begun, builtins, workflow_of
@@ -172,7 +175,7 @@ def edit(records: Records, command: c.Edit, now: int) -> Verdict:
         return InvalidInput(
             f"{task.id} has begun the workflow '{task.routing.workflow}' and keeps it",
             "create another task for another workflow",
-            Call("create", {"title": "…", "workflow": "…"}),
+            Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
         )
     return editing.edit(records, command, now)
 
@@ -197,12 +200,12 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
 def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
     """Who holds a hop shows life by it; nobody else writes to a running task."""
     workflow = workflow_of(task)
-    if not workflow.running():
-        return claiming.held(task, workflow, command) if command.run is not None else Decision()  # type: ignore[return-value]
-    hop = claiming.held(task, workflow, command)
+    if not workflow.running() and command.run is None:
+        return Decision()
+    hop = holding.held(task, workflow, command)
     if isinstance(hop, AofError):
         return hop
-    return Decision(heartbeat=claiming.next_beat(records, task, hop, now), agent=hop.agent)
+    return Decision(heartbeat=holding.next_beat(records, task, hop, now), agent=hop.agent)
 
 
 def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
@@ -222,7 +225,7 @@ def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdic
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return claiming.release(
+    return holding.release(
         records, msgspec.convert(updating.same(command) | {"reason": command.reason}, ready(c.Release)), now
     )
 

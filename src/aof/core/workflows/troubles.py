@@ -1,11 +1,16 @@
-"""How a hop ends without an outcome: its run failed, its worker vanished, its time is over."""
+"""How a hop ends without an outcome: its run failed, its worker vanished, its time is over.
+
+Must not know how they are noticed.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from aof.core.errors import AofError, InvalidInput
+from aof.core.ids import run_place
 from aof.core.records import Decision, Records, Verdict
+from aof.core.runs.ending import next_cause
 from aof.core.runs.lease import lease_end
 from aof.core.runs.reported import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure
@@ -14,9 +19,10 @@ from aof.core.tasks import cancelling
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
-from aof.core.workflows.claiming import held, hop_named
+from aof.core.workflows.claiming import hop_named
+from aof.core.workflows.holding import held
 from aof.core.workflows.outcomes import follow
-from aof.core.workflows.state import HopState, place, workflow_of
+from aof.core.workflows.state import HopState, workflow_of
 from aof.core.workflows.timers import due
 from aof.core.workflows.walk import Walk
 
@@ -52,8 +58,8 @@ def _failed(
     failures = walk.workflow.hop(hop.id).failures
     if retryable and failures < walk.task.retry.max_attempts:
         wait = backoff_ms(walk.records.policy, failures)
-        why = "lost_worker" if cause == "lost" else "retry"
-        more: dict[str, Any] = {"reason": code, "attempt": walk.task.retry.attempts + 1, "cause": why}
+        next_run = walk.task.retry.attempts + 1
+        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause)}
         walk.add("task.retrying", hop.id, notBefore=iso(walk.now + wait), **more)
         return
     ended = "timed_out" if cause == "timed_out" else "failed"
@@ -69,7 +75,7 @@ def expire(records: Records, command: c.Expire, now: int) -> Verdict:
     running = (hop for hop in walk.workflow.running() if command.run in (None, hop.run_id))
     late = [hop for hop in running if _over(records, task, hop, now)]
     for hop in late:
-        result = records.results[place(task.id, hop.id)]
+        result = records.results[run_place(task.id, hop.id)]
         if isinstance(result, AofError):
             return result  # what was reported cannot be told, so nothing is guessed
     for hop in late:
@@ -80,7 +86,7 @@ def expire(records: Records, command: c.Expire, now: int) -> Verdict:
 
 
 def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
-    return hop.lease is not None and lease_end(hop.lease, records.heartbeats[place(task.id, hop.id)]) <= now
+    return hop.lease is not None and lease_end(hop.lease, records.heartbeats[run_place(task.id, hop.id)]) <= now
 
 
 def _reported(walk: Walk, hop: HopState, result: Result) -> None:
@@ -91,7 +97,7 @@ def _reported(walk: Walk, hop: HopState, result: Result) -> None:
 
 
 def _recovered(walk: Walk, hop: HopState) -> None:
-    result = walk.records.results[place(walk.task.id, hop.id)]
+    result = walk.records.results[run_place(walk.task.id, hop.id)]
     run, agent = hop.run_id, str(hop.agent)
     if isinstance(result, Result) and result.run_id == run:
         _reported(walk, hop, result)
@@ -107,7 +113,7 @@ def end_session(records: Records, task: Task, agent: str, run: str | None, now: 
     for hop in walk.workflow.running():
         if hop.agent != agent or run not in (None, hop.run_id) or walk.workflow.hop(hop.id).lease is None:
             continue
-        result = records.results[place(task.id, hop.id)]
+        result = records.results[run_place(task.id, hop.id)]
         if isinstance(result, AofError):
             return result
         if isinstance(result, Result) and result.run_id == hop.run_id:
@@ -141,7 +147,7 @@ def time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
     if hop.id not in due(task, now, blockers):
         return Decision()
     walk = Walk(records, task, now)
-    result = records.results.get(place(task.id, hop.id)) if hop.lease is not None else None
+    result = records.results.get(run_place(task.id, hop.id)) if hop.lease is not None else None
     if isinstance(result, AofError):
         return result
     if result is not None and result.run_id == hop.run_id:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aof.core.events import Draft
+from aof.core.ids import OURSELVES
 from aof.core.records import Decision, Records
-from aof.core.runs.ending import failure
+from aof.core.runs.ending import failure, next_cause
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import dependencies
 from aof.core.tasks.lifecycle import TRANSITIONS
@@ -40,7 +41,7 @@ class Walk:
         self.workflow = workflow or workflow_of(task)
         self.drafts: list[Draft] = []
         self.status: str = task.status
-        self.by = "aof"
+        self.by = OURSELVES
 
     def add(self, kind: str, hop: str, run: str | None = None, /, **payload: Any) -> None:
         """One event about a hop."""
@@ -131,7 +132,7 @@ def closed(
         if hop.lease is None:
             continue
         error = failure(task, now, code, message, cause) | {"runId": hop.lease.run_id}
-        why = code if not counts else "lost_worker" if cause == "lost" else "retry"
+        why = next_cause(cause) if counts else code
         payload: dict[str, Any] = {"hop": hop.id, "agent": hop.lease.agent, "status": status, "error": error}
         payload |= {"counts": counts, "cause": why}
         run = hop.lease.run_id

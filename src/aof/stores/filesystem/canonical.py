@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.limits import FRONTMATTER_BYTES
 from aof.core.tasks.task import NOT_FRONTMATTER, Task
 
-LIMIT: Final = 64 * 1024  # bytes of frontmatter; a larger one is refused unread
+LIMIT: Final = FRONTMATTER_BYTES  # a larger one is refused unread
 FIELDS: Final = tuple(field for field in msgspec.structs.fields(Task) if field.name not in NOT_FRONTMATTER)
 KEYS: Final = frozenset(field.encode_name for field in FIELDS)
 _NAMES: Final = {key.encode(): key for key in KEYS}

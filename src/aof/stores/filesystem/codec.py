@@ -1,4 +1,4 @@
-"""A task's record as the index keeps it: JSON in and out."""
+"""A task's record as the index keeps it: JSON in and out. Must not know the tables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import msgspec
 
 from aof.core.shapes import ready
 from aof.core.tasks.task import Task
-from aof.ports.store import Active
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(ready(Task)).decode
-decode_active = msgspec.json.Decoder(ready(Active)).decode
 
 
 def encode_task(task: Task) -> bytes:

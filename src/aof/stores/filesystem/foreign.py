@@ -6,6 +6,8 @@ Reads only. What cannot be understood stays untouched and is a `problem`, which 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import msgspec
 
 from aof.core.errors import AofError, LogDamaged, UnreadableTask
@@ -20,12 +22,15 @@ from aof.stores.filesystem.new_file import refuse_newer
 from aof.stores.filesystem.paths import Paths, folder_of
 from aof.stores.fold import Folded, fold
 
+if TYPE_CHECKING:
+    from aof.core.tasks.kinds import Status
+
 PERSON = "hand"
 _LARGEST = 16 * 1024 * 1024
 _MARK = b"<<<<<<< "
 _MERGING = "it holds the marks of a merge that nobody has settled"
 _ONE_SIDE = "Keep one side, and take the marks away"
-_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive'"
+_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive ID'"
 
 
 class Found:
@@ -134,7 +139,12 @@ def _placed(examined: Examined, task: Task, folder: str, written: str) -> None:
     """Our own bytes in another folder than we wrote them to are a person's move."""
     status, clash = _move(task, folder, written)
     conflicts = ("status",) if clash else ()
-    examined.edit = TakeIn(actor=PERSON, task_id=task.id, status=status, conflicts=conflicts)  # type: ignore[arg-type]
+    examined.edit = TakeIn(actor=PERSON, task_id=task.id, status=_as_status(status), conflicts=conflicts)
+
+
+def _as_status(folder: str | None) -> Status | None:
+    """A folder as the status that it stands for; what is none, the core refuses."""
+    return cast("Status | None", folder)
 
 
 def _move(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
@@ -171,7 +181,7 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
         actor=PERSON,
         task_id=task.id,
         changes=merge.changes(),
-        status=status,  # type: ignore[arg-type]
+        status=_as_status(status),
         layout=layout,
         conflicts=tuple(sorted(conflicts)),
     )
@@ -193,4 +203,4 @@ def _new(examined: Examined, task_id: str, found: list[Found]) -> None:
     created, layout = new_file.read(one.data, task_id)
     examined.at = one.folder
     examined.layout = layout
-    examined.edit = TakeIn(actor=PERSON, task_id=task_id, status=one.folder, layout=layout, created=created)  # type: ignore[arg-type]
+    examined.edit = TakeIn(actor=PERSON, task_id=task_id, status=_as_status(one.folder), layout=layout, created=created)

@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     import sqlite3
     from typing import Any
 
-    import msgspec
-
     from aof.ports import store as ports
-    from aof.ports.store import Active, Page
+    from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
 else:  # who asks for rows needs no records
-    msgspec = Lazily("msgspec")
     ports = Lazily("aof.ports.store")
 
 _NAMES = f"SELECT {rows.name()} FROM tasks WHERE {{}} ORDER BY {rows.number()}"
@@ -62,18 +59,6 @@ class Index:
             return dict(database.execute(counts, values).fetchall()), found
 
         return self._cache.ask(both)
-
-    def active(self, status: tuple[str, ...], limit: int | None) -> tuple[Active, ...]:
-        """What scheduling looks at in the tasks of some statuses."""
-        if not status:
-            return ()
-        _, records, values = queries.asked(Query(status=status, order="schedule", limit=limit))
-
-        def with_unmet(database: sqlite3.Connection) -> tuple[Active, ...]:
-            found = [rows.active(text) for (text,) in database.execute(records, values)]
-            return tuple(_waiting(database, one) if one.depends_on else one for one in found)
-
-        return self._cache.ask(with_unmet)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""
@@ -135,8 +120,3 @@ class Index:
 
     def _rows(self, sql: str, *values: str | int) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
-
-
-def _waiting(database: sqlite3.Connection, one: Active) -> Active:
-    unmet = {blocker for (blocker,) in database.execute(queries.UNMET, (one.id,))}
-    return msgspec.structs.replace(one, unmet=tuple(edge for edge in one.depends_on if edge in unmet))

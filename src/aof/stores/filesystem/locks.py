@@ -141,7 +141,7 @@ def file_name(name: str) -> str:
         readable = "".join(
             one if one in _READABLE else "".join(f"%{byte:02X}" for byte in one.encode()) for one in name
         )
-    return readable if len(readable) <= 100 else hexdigest(name.encode())  # noqa: PLR2004
+    return readable if len(readable) <= 100 else hexdigest(name.encode())  # noqa: PLR2004 - a file name
 
 
 def holders(inode: int) -> list[int]:

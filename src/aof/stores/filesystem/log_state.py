@@ -26,10 +26,10 @@ class State:
     def read(fd: int) -> State | None:
         """None where the file is new or has lost its content."""
         words = os.pread(fd, _BYTES, 0).decode("ascii", "replace").split()
-        if len(words) != 3 or words[0] not in ("sound", "poisoned") or not words[2].isdigit():  # noqa: PLR2004
-            return None
-        flag, day, floor = words
-        return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned")
+        match words:
+            case ["sound" | "poisoned" as flag, day, floor] if floor.isdigit():
+                return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned")
+        return None
 
     def text(self) -> bytes:
         """One padded line."""

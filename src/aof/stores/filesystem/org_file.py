@@ -22,7 +22,7 @@ from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.org_path import NAME
 
 if TYPE_CHECKING:
-    from aof.core.org.finding import Finding
+    from aof.core.findings import Finding
     from aof.core.org.judge import Judged
 
 LIMIT: Final = 1_048_576
@@ -127,7 +127,7 @@ class OrgFile:
 
 def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[Judged, bool]:
     """What the bytes say, and whether they could be read at all."""
-    from aof.core.org.finding import Finding
+    from aof.core.findings import Finding
     from aof.core.org.judge import Judged, judge
 
     values = _values(content)
@@ -160,7 +160,7 @@ def _text(content: bytes) -> str:
 
 
 def _unreadable(detail: str, fix: str, line: int | None = None) -> Finding:
-    from aof.core.org.finding import Finding
+    from aof.core.findings import Finding
 
     return Finding(code="unreadable", severity="error", at=(), detail=detail, fix=fix, line=line)
 

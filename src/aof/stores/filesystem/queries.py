@@ -31,7 +31,6 @@ HOLD = f"""UPDATE tasks SET held =
       AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
   WHERE place IN ({_ANY_PLACE}) AND held < 2"""
 RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
-UNMET = f"SELECT blocker FROM edges WHERE task = ? AND NOT EXISTS ({_DONE})"
 _DAY = rows.DAY
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
 NUMBERED = f"""WITH RECURSIVE days(first) AS (

@@ -21,7 +21,7 @@ from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Active, Checkup, Page, Scope
+from aof.ports.store import Checkup, Page, Scope
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.files import TaskFiles
@@ -49,15 +49,15 @@ class ReadOnlyUnit(MemoryUnit):
         """The last sign of life."""
         return self._store.heartbeats((task_id,))[task_id]
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002
+    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002
+    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
-    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002
+    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 
@@ -87,7 +87,7 @@ class ReadOnlyStore(MemoryStore):
         """Look at some tasks as they are now."""
         yield ReadOnlyUnit(self._caught_up(), scope, self)
 
-    def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002
+    def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002 - the contract's form
         """Refused."""
         raise self.refusal()
 
@@ -101,11 +101,6 @@ class ReadOnlyStore(MemoryStore):
         page = self.find(query)
         shown = (Row.of(task, task.blocked.reason if task.blocked else None, self.odd(task)) for task in page.tasks)
         return Rows(page.by_status, tuple(shown))
-
-    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
-        """What scheduling looks at."""
-        self._caught_up()
-        return super().active(status, limit)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

@@ -226,19 +226,3 @@ def broken(day: str) -> LogDamaged:
 def log_days(paths: Paths) -> list[str]:
     """The days that have a log, oldest first."""
     return sorted(name[:10] for name in os.listdir(paths.events) if name[10:] == _SUFFIX and is_day(name[:10]))
-
-
-def verify(reader: Reader, start: Position | None = None) -> Position:
-    """Check number, place and hash of every event; the position behind the last one. Raises LogDamaged."""
-    here = start or Position()
-    for behind, lines in reader.commits(here):
-        for place, (line, event) in enumerate(lines, 1):
-            if not chain.proves(line, here.digest) or event.seq <= here.seq or event.commit != (place, len(lines)):
-                raise LogDamaged(
-                    f"the log's chain is broken at event {event.seq} in {behind.day}.jsonl",
-                    "restore the file from a backup or from version control; nothing was changed",
-                    seq=event.seq,
-                    day=behind.day,
-                )
-            here = Position(behind.day, behind.offset, event.seq, event.hash)
-    return here

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from aof.core.tasks.task import Task
-    from aof.ports.store import Active
     from aof.stores.filesystem import codec
 else:  # who only asks for rows needs no records
     codec = Lazily("aof.stores.filesystem.codec")
@@ -179,8 +178,3 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 def record(text: str) -> Task:
     """The task of a row, without its body."""
     return codec.decode(text)
-
-
-def active(text: str) -> Active:
-    """What scheduling looks at in the task of a row."""
-    return codec.decode_active(text)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aof.core.tasks.task import Task
     from aof.ports import store as ports
     from aof.ports.clock import Clock
-    from aof.ports.store import Active, Checkup, Page, Scope
+    from aof.ports.store import Checkup, Page, Scope
     from aof.stores.filesystem import another_log, foreign, markdown, upkeep, waiting
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
@@ -310,11 +310,6 @@ class FilesystemStore(Parts):
                 for one in found
             ),
         )
-
-    def active(self, status: tuple[str, ...], limit: int | None = None) -> tuple[Active, ...]:
-        """What scheduling looks at, from the index."""
-        with clearly("read the index"):
-            return self.index.active(status, limit)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

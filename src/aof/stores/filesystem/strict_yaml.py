@@ -174,13 +174,13 @@ class Scanner:
 
     def _block_scalar(self) -> None:
         """A text behind | or > is the lines that stand as far right as its first one, and right of its parent."""
-        header: re.Match[str] = _HEADER.match(self.text, self.pos)  # type: ignore[assignment]
+        header = _matched(_HEADER, self.text, self.pos)
         if header[2]:
             self.comments.append(header.span(2))
         indent = max(self.parent, 0) + int(header[1]) if header[1] else 0
         self.pos = pos = header.end()
         while pos < len(self.text):
-            line: re.Match[str] = _LINE.match(self.text, pos)  # type: ignore[assignment]
+            line = _matched(_LINE, self.text, pos)
             pos = line.end()
             if line[2]:
                 indent = indent or max(len(line[1]), self.parent + 1)
@@ -189,10 +189,16 @@ class Scanner:
                 self.pos = pos
 
 
+def _matched(pattern: re.Pattern[str], text: str, pos: int) -> re.Match[str]:
+    """The match of a pattern that matches wherever it is tried."""
+    found = pattern.match(text, pos)
+    assert found is not None
+    return found
+
+
 def _after(pattern: re.Pattern[str], text: str, pos: int) -> int:
-    """Where the match of a pattern ends that matches everywhere."""
-    found: re.Match[str] = pattern.match(text, pos)  # type: ignore[assignment]
-    return found.end()
+    """Where the match of such a pattern ends."""
+    return _matched(pattern, text, pos).end()
 
 
 def _joined(found: re.Match[str]) -> str:

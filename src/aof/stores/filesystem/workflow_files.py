@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors import UnreadableTask
+from aof.core.findings import Finding
 from aof.core.ids import is_agent_name
-from aof.core.org.finding import Finding
 from aof.ports.workflows import WorkflowReport
 
 FOLDER: Final = "workflows"

@@ -11,7 +11,6 @@ from aof.adapters.cli.parsing import UsageError
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
-    from aof.core.org.finding import Finding
 
 _PROBLEMS, _UNREADABLE, _NO_ROUTE = 1, 2, 1
 _IN_FORCE = {
@@ -36,7 +35,7 @@ def org(context: Context, values: dict[str, Any]) -> Answer:
 
 def _check(context: Context, _given: dict[str, Any]) -> Answer:
     report = context.fabric.org_report()
-    problems = [_problem(finding) for finding in report.findings]
+    problems = [finding.told() for finding in report.findings]
     ok = all(finding.severity == "note" for finding in report.findings)
     unreadable = any(finding.code == "unreadable" for finding in report.findings)
 
@@ -50,18 +49,6 @@ def _check(context: Context, _given: dict[str, Any]) -> Answer:
 
     data = {"ok": ok, "path": report.path, "state": report.state, "problems": problems}
     return Answer(data, text, _UNREADABLE if unreadable else 0 if ok else _PROBLEMS)
-
-
-def _problem(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "path": finding.where,
-        "line": finding.line,
-        "column": finding.column,
-        "detail": finding.detail,
-        "fix": finding.fix,
-    }
 
 
 def _show(context: Context, _given: dict[str, Any]) -> Answer:

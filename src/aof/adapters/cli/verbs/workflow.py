@@ -9,7 +9,6 @@ from aof.adapters.cli.parsing import UsageError
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
-    from aof.core.org.finding import Finding
 
 _PROBLEMS, _UNREADABLE = 1, 2
 _FORMS = ("text", "mermaid")
@@ -32,7 +31,7 @@ def _check(context: Context, given: dict[str, Any]) -> Answer:
     reports = context.fabric.workflow_check(given.get("name"))
     ok = all(report.ok for report in reports)
     unreadable = any(finding.code == "unreadable" for report in reports for finding in report.findings)
-    problems = [_problem(report.path, finding) for report in reports for finding in report.findings]
+    problems = [{"file": report.path} | finding.told() for report in reports for finding in report.findings]
 
     def text(screen: Screen) -> None:
         for report in reports:
@@ -48,18 +47,6 @@ def _check(context: Context, given: dict[str, Any]) -> Answer:
 
     data = {"ok": ok, "workflows": [report.name for report in reports], "problems": problems}
     return Answer(data, text, _UNREADABLE if unreadable else 0 if ok else _PROBLEMS)
-
-
-def _problem(path: str, finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "file": path,
-        "path": finding.where,
-        "line": finding.line,
-        "detail": finding.detail,
-        "fix": finding.fix,
-    }
 
 
 def _show(context: Context, given: dict[str, Any]) -> Answer:

@@ -1,6 +1,6 @@
-"""Does a document have the shape of an org chart? Names every unknown key and wrong type, not only the first.
+"""Does a document have the shape of a struct? Names every unknown key and wrong type, not only the first.
 
-The shape is read off the structs in `chart`. Must not know what the values mean.
+For what people write: the org chart, and workflows. Must not know what the values mean.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from aof.core.org.chart import OrgChart
-from aof.core.org.finding import Finding, Step, suggestion
+from aof.core.findings import Finding, Step, suggestion
 
 _At = tuple[Step, ...]
 _TYPES: dict[type[inspect.Type], type | tuple[type, ...]] = {
@@ -27,8 +26,8 @@ _TYPES: dict[type[inspect.Type], type | tuple[type, ...]] = {
 }
 
 
-def misshapen(values: Any, kind: type[msgspec.Struct] = OrgChart) -> Iterator[Finding]:
-    """Everything that keeps the document from being read as a chart, or as another kind of struct."""
+def misshapen(values: Any, kind: type[msgspec.Struct]) -> Iterator[Finding]:
+    """Everything that keeps the document from being read as that kind of struct."""
     return _against(values, _shape(kind), ())
 
 

@@ -1,18 +1,19 @@
-"""What is wrong with an org chart, as data. Must not know how it is found or shown."""
+"""What is wrong with a document that a person wrote, as data. Must not know what is in it, nor how it is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 Step = str | int
 Severity = Literal["error", "warning", "note"]
+_TOLD = ("code", "severity", "line", "column", "detail", "fix")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One problem. With an `error` the chart cannot be used; a `note` may be as it was meant."""
+    """One problem. With an `error` the document cannot be used; a `note` may be as it was meant."""
 
     code: str
     severity: Severity
@@ -26,7 +27,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     def where(self) -> str:
         """The place as a person would write it: `agents[2].runner.command`."""
         text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.at)
-        return text.removeprefix(".") or "the chart"
+        return text.removeprefix(".") or "the document"
+
+    def told(self) -> dict[str, Any]:
+        """The problem as every surface tells it."""
+        return {"path": self.where} | {name: getattr(self, name) for name in _TOLD}
 
 
 def similar(name: str, known: Iterable[str]) -> str | None:
