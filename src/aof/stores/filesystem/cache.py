@@ -101,8 +101,12 @@ class Cache:
             yield None
             return
         mine = self._open(file.inode)
-        yield mine.database
-        self._idle.append(mine)  # after an error it is not used again
+        try:
+            yield mine.database
+        except BaseException:  # it is not used again
+            mine.close()
+            raise
+        self._idle.append(mine)
 
     def _open(self, inode: int) -> _Open:
         while self._idle:

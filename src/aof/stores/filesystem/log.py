@@ -67,17 +67,26 @@ class Log:
             if file.replaced:
                 raise LogReplaced
             file.write(*build(max(file.seq, state.floor), file.digest))
-            fd = file.fd
+            fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
             behind = self.position
         finally:
             self._locks.release((held,))
-        self.flush(fd, mark)
+        try:
+            self.flush(fd, mark)
+        finally:
+            file.give_back(fd)
         return behind
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
         """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
-        fd = self._file.fd if fd is None else fd
+        if fd is None:
+            fd = self._file.borrow()
+            try:
+                self.flush(fd)
+            finally:
+                self._file.give_back(fd)
+            return
         if not self.durable or fd < 0:
             return
         try:

@@ -32,14 +32,25 @@ class LogFile:
         self.digest = GENESIS
         self._paths = paths
         self.replaced = False
+        self.opening = 0
         self._retired: list[int] = []
+        self._borrowed: list[int] = []
         self._inode = 0
         self._pid = 0
 
-    @property
-    def opening(self) -> int:
-        """Grows whenever a file is opened."""
-        return len(self._retired)
+    def borrow(self) -> int:
+        """The open file, which stays open until it is given back; another thread may open the next one meanwhile."""
+        while True:
+            fd = self.fd
+            self._borrowed.append(fd)
+            if fd == self.fd:  # who opens the next one looks at what is borrowed after that
+                return fd
+            self._borrowed.remove(fd)
+
+    def give_back(self, fd: int) -> None:
+        """Say that a borrowed file is not needed any more."""
+        self._borrowed.remove(fd)
+        self._close_retired()
 
     def look(self, state: State) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
@@ -147,6 +158,18 @@ class LogFile:
                 os.close(fd)
         self.fd, self.day, self._retired = -1, "", []
 
+    def _close_retired(self) -> None:
+        """Close what came before the current file, except for what somebody still flushes."""
+        kept: list[int] = []
+        with suppress(IndexError):
+            while True:  # taken out one by one, so that two threads never close the same
+                fd = self._retired.pop()
+                if fd in self._borrowed:
+                    kept.append(fd)
+                else:
+                    os.close(fd)
+        self._retired += kept
+
     def _take(self, fresh: bytes) -> None:
         """Go on over what others have appended; an incomplete commit at the end goes aside."""
         if not fresh:
@@ -165,7 +188,10 @@ class LogFile:
             self.disk.truncate(self.fd, self.end)
 
     def _enter(self, day: str) -> None:
-        """Open a day's file; another thread may still flush the one before, so that stays open."""
-        self._retired.append(self.fd)
-        self.fd = self.disk.create(self._paths.log(day))
+        """Open a day's file; another thread may still flush the one before, and then that stays open."""
+        before, self.fd = self.fd, self.disk.create(self._paths.log(day))
+        self.opening += 1
+        if before >= 0:
+            self._retired.append(before)
+        self._close_retired()
         self.day, self._inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0
