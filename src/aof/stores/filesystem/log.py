@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors import CommitUnknown, LockTimeout
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.flushed import Flushed
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
@@ -35,6 +36,8 @@ class Log:
         self._disk = disk
         self._flushing = Flushing(disk)
         self._file = LogFile(paths, disk)
+        self._flushed = Flushed(paths.flushed, disk)
+        self._secured = 0
 
     @property
     def position(self) -> Position:
@@ -69,13 +72,15 @@ class Log:
             file.write(*build(max(file.seq, state.floor), file.digest))
             fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
-            behind = self.position
+            behind, inode = self.position, file.inode
         finally:
             self._locks.release((held,))
         try:
             self.flush(fd, mark)
         finally:
             file.give_back(fd)
+        if self.durable:
+            self._flushed.note(inode, behind)
         return behind
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
@@ -136,6 +141,7 @@ class Log:
             self._disk.sync_dir(self._paths.events)
             state.poisoned = self._flushing.failed = False
             self._file.rescan(state)
+            self._secured = self._file.opening
             self._put(held, state)
 
     def is_poisoned(self) -> bool:
@@ -155,6 +161,7 @@ class Log:
     def close(self) -> None:
         """Close the open files."""
         self._file.close()
+        self._flushed.close()
 
     @contextmanager
     def _locked(self) -> Iterator[Held]:
@@ -198,6 +205,9 @@ class Log:
     def _look(self, held: Held, state: State) -> None:
         if self._file.look(state):
             self._put(held, state)
+        if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
+            self._file.write_again(self._flushed.upto(self._file.inode))
+            self._secured = self._file.opening
 
     def _roll_over(self, held: Held, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
@@ -208,5 +218,6 @@ class Log:
                 self._note_failure(held, state)
                 raise poisoned() from error
         self._file.begin(today)
+        self._secured = self._file.opening
         state.day = today
         self._put(held, state)

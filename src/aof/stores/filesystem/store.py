@@ -187,6 +187,7 @@ class FilesystemStore(Parts):
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
         self.log.refresh(sound=True)
+        self.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
         position = self.log.position
         checkpoint.save(self.paths, self.disk, self._boot, position)
         self._checkpointed = position.seq
