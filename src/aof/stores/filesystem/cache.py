@@ -140,6 +140,7 @@ class Cache:
         disk, temporary = self._store.disk, f"{self._store.paths.temporary}/index.sqlite"
         self._dirty(held)
         self.close()
+        self._store.make_folders()
         with suppress(FileNotFoundError):
             disk.unlink(temporary)
         try:

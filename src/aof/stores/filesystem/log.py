@@ -64,8 +64,7 @@ class Log:
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         """
         file = self._file
-        held = self._locks.take(LOCK)
-        try:
+        with self._locked() as held:
             state = self._ready(held, today)
             if file.replaced:
                 raise LogReplaced
@@ -73,8 +72,6 @@ class Log:
             fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
             behind, inode = self.position, file.inode
-        finally:
-            self._locks.release((held,))
         try:
             self.flush(fd, mark)
         finally:
@@ -165,11 +162,13 @@ class Log:
 
     @contextmanager
     def _locked(self) -> Iterator[Held]:
-        held = self._locks.take(LOCK)
+        """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
+        held = [self._locks.take(LOCK)]
         try:
-            yield held
+            held.append(self._locks.take(self._paths.events))
+            yield held[0]
         finally:
-            self._locks.release((held,))
+            self._locks.release(held)
 
     def _sound(self, held: Held) -> State:
         state = self._state(held)

@@ -146,10 +146,7 @@ class FilesystemStore(Parts):
 
     def _open(self) -> None:
         """The first opener under a new boot redoes what a power cut may have undone."""
-        for name in DIRECTORIES:
-            if not os.path.isdir(f"{self.paths.root}/{name}"):
-                with suppress(FileExistsError):
-                    self.disk.make_dir(f"{self.paths.root}/{name}")
+        self.make_folders()
         known = checkpoint.load(self.paths)
         if known is not None and known.boot == self._boot:
             if not self.reader.holds(known.position):
@@ -195,6 +192,7 @@ class FilesystemStore(Parts):
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
         with clearly("sync the data directory"):
+            self.make_folders()
             held = self.stripes.take_all()
             try:
                 self._save_checkpoint()
@@ -281,7 +279,11 @@ class FilesystemStore(Parts):
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
         with clearly("reserve an ID"):
-            return self.counter.next(times.day(now))
+            try:
+                return self.counter.next(times.day(now))
+            except FileNotFoundError:
+                self.renew()
+                return self.counter.next(times.day(now))
 
     def put_back_id(self, unused: str) -> None:
         """Let an ID that nothing was made under be given again; too late is fine."""
