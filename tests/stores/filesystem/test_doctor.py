@@ -7,17 +7,22 @@ import re
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
+from aof.bootstrap import diagnose, init_data_dir, open_fabric
 from aof.core.errors import AofError
+from aof.core.events import Event
 from aof.core.policy import Policy
 from aof.ports.store import Problem
 from aof.stores.filesystem.intents import STATE_AT
+from aof.stores.filesystem.reader import Reader
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
@@ -480,3 +485,35 @@ def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     tested = "".join(path.read_text("utf-8") for path in (Path(__file__), root / "tests/app/test_delegation_rows.py"))
     assert {code for code in found if f"`{code}`" not in described} == set()
     assert {code for code in found if f'"{code}"' not in tested} == set()
+
+
+@pytest.mark.parametrize("lost", ["runs", "locks/heads", "index"])
+def test_the_log_is_not_read_once_more_for_every_task_that_something_is_wrong_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """With thousands of tasks doctor would seem to hang, just when somebody needs it most."""
+    read: list[int] = []
+    of_tasks = Reader.of_tasks
+
+    def counted(self: Reader, *given: Any) -> Iterator[Event]:
+        read.append(1)
+        return of_tasks(self, *given)
+
+    def readings(count: int) -> int:
+        root = Path(init_data_dir(tmp_path / f"{count}/.aof")[0])
+        with open_fabric(root, actor="pm") as fabric:
+            for _ in range(count):
+                fabric.claim(fabric.create("Work", review=False).task_id, agent="ada")
+            fabric.list()
+        if lost == "index":
+            with closing(sqlite3.connect(root / "index.sqlite")) as database, database:
+                database.execute("UPDATE tasks SET record = json_set(record, '$.title', 'Wrong')")
+        else:
+            shutil.rmtree(root / lost)
+        read.clear()
+        assert not diagnose(root).ok
+        assert diagnose(root, fix=True).ok
+        return len(read)
+
+    monkeypatch.setattr(Reader, "of_tasks", counted)
+    assert readings(12) == readings(4)

@@ -274,7 +274,7 @@ class FilesystemStore(Parts):
         """The task as the log alone tells it."""
         from aof.stores.fold import Folded, fold
 
-        return fold(self.reader.of_tasks((task_id,))).get(task_id) or Folded()
+        return fold(self.histories.of(task_id)).get(task_id) or Folded()
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
