@@ -17,7 +17,7 @@ import pytest
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
 from aof.bootstrap import diagnose, init_data_dir, open_fabric
-from aof.core.errors import AofError
+from aof.core.errors import AofError, LogDamaged
 from aof.core.events import Event
 from aof.core.policy import Policy
 from aof.ports.store import Problem
@@ -517,3 +517,27 @@ def test_the_log_is_not_read_once_more_for_every_task_that_something_is_wrong_wi
 
     monkeypatch.setattr(Reader, "of_tasks", counted)
     assert readings(12) == readings(4)
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path)], ids=["dir", "pipe", "link"]
+)
+@pytest.mark.parametrize("day", ["2026-03-02", "2099-01-01"])
+def test_what_is_no_file_in_the_place_of_a_log_is_told_and_nobody_hangs_on_it(
+    desk: Desk, make: Callable[[str], None], day: str
+) -> None:
+    desk.fabric.create("One")
+    path = desk.root / f"events/{day}.jsonl"
+    kept = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    make(os.fspath(path))
+    with pytest.raises(LogDamaged, match="is no file"):
+        desk.fabric.create("Two")
+    (problem,) = diagnosed(desk).problems
+    assert (problem.code, problem.path) == ("log_damaged", f"events/{day}.jsonl")
+    assert not diagnosed(desk, fix=True).ok
+    path.rmdir() if path.is_dir() else path.unlink()
+    if kept is not None:
+        path.write_bytes(kept)
+    assert diagnosed(desk, fix=True).ok
+    desk.reopen().create("Two")
