@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from aof.stores.filesystem.reader import Reader
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
-from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, open_store
+from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
 
 
 @pytest.fixture
@@ -541,3 +541,28 @@ def test_what_is_no_file_in_the_place_of_a_log_is_told_and_nobody_hangs_on_it(
         path.write_bytes(kept)
     assert diagnosed(desk, fix=True).ok
     desk.reopen().create("Two")
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["dir", "pipe"])
+@pytest.mark.parametrize(
+    "name", ["runs", "tasks/ready", "locks", "locks/log", "locks/stripe-01", "index.sqlite", "tmp"]
+)
+def test_what_lies_in_the_place_of_something_of_ours_is_told_or_refused_clearly(
+    desk: Desk, make: Callable[[str], None], name: str
+) -> None:
+    desk.fabric.claim(desk.fabric.create("One").task_id, agent="ada")
+    desk.fabric.list()
+    before = log_lines(desk.root)
+    desk.store.close()
+    path = desk.root / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    make(os.fspath(path))
+    for fix in (False, True):
+        with suppress(AofError):
+            diagnosed(desk, fix=fix)
+    path.rmdir() if path.is_dir() and not list(path.iterdir()) else shutil.rmtree(
+        path
+    ) if path.is_dir() else path.unlink()
+    assert diagnosed(desk, fix=True).ok
+    assert log_lines(desk.root)[: len(before)] == before
+    check_invariants(desk.root, edited=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
-from contextlib import suppress
 from functools import cached_property
 
+from aof.core.errors import StorageFailed
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.heads import Heads
 from aof.stores.filesystem.intents import Intents
@@ -80,9 +80,14 @@ class Parts:
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""
         for name in DIRECTORIES:
-            if not os.path.isdir(f"{self.paths.root}/{name}"):
-                with suppress(FileExistsError):
-                    self.disk.make_dir(f"{self.paths.root}/{name}")
+            path = f"{self.paths.root}/{name}"
+            if not os.path.isdir(path):
+                try:
+                    self.disk.make_dir(path)
+                except FileExistsError:
+                    if not os.path.isdir(path):  # else another process was faster
+                        hint = "move what lies there away; nothing was changed"
+                        raise StorageFailed(f"{name} is no folder", hint, path=path) from None
 
     def renew(self) -> None:
         """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""

@@ -398,13 +398,15 @@ class FilesystemStore(Parts):
         """Compare log, files, runs, heads, index and counter with each other."""
         from aof.stores.filesystem import doctor
 
-        return doctor.checkup(self)
+        with clearly("compare everything"):
+            return doctor.checkup(self)
 
     def heal(self) -> None:
         """Put right what a checkup finds, as far as that needs no person."""
         from aof.stores.filesystem import doctor
 
-        doctor.heal(self, self._clock.now())
+        with clearly("mend everything"):
+            doctor.heal(self, self._clock.now())
 
     def head(self) -> int:
         """The number of the last event."""

@@ -83,10 +83,11 @@ def _still(case: Case, task_id: str) -> bool:
 
 
 def _wrong_rows(case: Case) -> set[str]:
-    if not os.path.exists(case.store.paths.index):
-        return set()
-    database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
+    if not os.path.isfile(case.store.paths.index):
+        return {"all of them"} if os.path.lexists(case.store.paths.index) else set()
+    database = None
     try:
+        database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
         version, seq = database.execute("SELECT version, seq FROM meta").fetchone() or (0, 0)
         if version != rows.VERSION:
             return set()
@@ -95,7 +96,8 @@ def _wrong_rows(case: Case) -> set[str]:
     except (sqlite3.DatabaseError, msgspec.DecodeError):
         return {"all of them"}
     finally:
-        database.close()
+        if database is not None:
+            database.close()
     tasks = {task_id: one.task for task_id, one in case.folded.items() if one.task is not None and one.task.rev <= seq}
     wrong = {
         task_id
