@@ -1,5 +1,6 @@
-"""The real disk: each step that promises durability asks the system for it, of the right file. The other tests stand in
-for this class, so only these see whether it keeps its word.
+"""The real disk: each step that promises durability asks the system for it, of the right file.
+
+The other tests stand in for this class, so only these see whether it keeps its word.
 """
 
 from __future__ import annotations
