@@ -11,8 +11,10 @@ import pytest
 from aof.bootstrap import diagnose, open_fabric
 from aof.core.errors import LockTimeout
 from aof.stores.filesystem.checkpoint import boot_id
+from aof.stores.filesystem.locks import Locks
 from aof.stores.filesystem.log import LOCK
 from aof.stores.filesystem.reader import verify
+from tests.support.clock import ManualClock
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.log_bench import MONDAY, Bench, another, commit_of
 
@@ -68,3 +70,16 @@ def test_a_process_goes_on_where_somebody_has_deleted_folders(root: Path, folder
     assert diagnose(root, fix=True).ok
     check_invariants(root, boot=boot_id())
     check_it_goes_on(root, boot=boot_id())
+
+
+def test_a_lock_that_was_deleted_while_nobody_held_it_is_not_used_any_more(tmp_path: Path) -> None:
+    """A process keeps its files open; the next one makes a new file, and both must mean the same lock."""
+    first, second = (Locks(str(tmp_path), ManualClock(), 1.0) for _ in range(2))
+    first.release([first.take("stripe-00")])
+    (tmp_path / "stripe-00").unlink()
+    held = second.take("stripe-00")
+    assert first.acquire("stripe-00", wait=False) is None
+    second.release([held])
+    assert first.acquire("stripe-00", wait=False) is not None
+    first.close()
+    second.close()
