@@ -7,21 +7,26 @@ import re
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import Diagnosis, doctor
-from aof.core.errors import AofError
+from aof.bootstrap import diagnose, init_data_dir, open_fabric
+from aof.core.errors import AofError, LogDamaged
+from aof.core.events import Event
 from aof.core.policy import Policy
 from aof.ports.store import Problem
 from aof.stores.filesystem.intents import STATE_AT
+from aof.stores.filesystem.reader import Reader
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
-from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, open_store
+from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
 
 
 @pytest.fixture
@@ -481,3 +486,84 @@ def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     tested = "".join(path.read_text("utf-8") for path in (Path(__file__), *others))
     assert {code for code in found if f"`{code}`" not in described} == set()
     assert {code for code in found if f'"{code}"' not in tested} == set()
+
+
+@pytest.mark.parametrize("lost", ["runs", "locks/heads", "index"])
+def test_the_log_is_not_read_once_more_for_every_task_that_something_is_wrong_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """With thousands of tasks doctor would seem to hang, just when somebody needs it most."""
+    read: list[int] = []
+    of_tasks = Reader.of_tasks
+
+    def counted(self: Reader, *given: Any) -> Iterator[Event]:
+        read.append(1)
+        return of_tasks(self, *given)
+
+    def readings(count: int) -> int:
+        root = Path(init_data_dir(tmp_path / f"{count}/.aof")[0])
+        with open_fabric(root, actor="pm") as fabric:
+            for _ in range(count):
+                fabric.claim(fabric.create("Work", review=False).task_id, agent="ada")
+            fabric.list()
+        if lost == "index":
+            with closing(sqlite3.connect(root / "index.sqlite")) as database, database:
+                database.execute("UPDATE tasks SET record = json_set(record, '$.title', 'Wrong')")
+        else:
+            shutil.rmtree(root / lost)
+        read.clear()
+        assert not diagnose(root).ok
+        assert diagnose(root, fix=True).ok
+        return len(read)
+
+    monkeypatch.setattr(Reader, "of_tasks", counted)
+    assert readings(12) == readings(4)
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path)], ids=["dir", "pipe", "link"]
+)
+@pytest.mark.parametrize("day", ["2026-03-02", "2099-01-01"])
+def test_what_is_no_file_in_the_place_of_a_log_is_told_and_nobody_hangs_on_it(
+    desk: Desk, make: Callable[[str], None], day: str
+) -> None:
+    desk.fabric.create("One")
+    path = desk.root / f"events/{day}.jsonl"
+    kept = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    make(os.fspath(path))
+    with pytest.raises(LogDamaged, match="is no file"):
+        desk.fabric.create("Two")
+    (problem,) = diagnosed(desk).problems
+    assert (problem.code, problem.path) == ("log_damaged", f"events/{day}.jsonl")
+    assert not diagnosed(desk, fix=True).ok
+    path.rmdir() if path.is_dir() else path.unlink()
+    if kept is not None:
+        path.write_bytes(kept)
+    assert diagnosed(desk, fix=True).ok
+    desk.reopen().create("Two")
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["dir", "pipe"])
+@pytest.mark.parametrize(
+    "name", ["runs", "tasks/ready", "locks", "locks/log", "locks/stripe-01", "index.sqlite", "tmp"]
+)
+def test_what_lies_in_the_place_of_something_of_ours_is_told_or_refused_clearly(
+    desk: Desk, make: Callable[[str], None], name: str
+) -> None:
+    desk.fabric.claim(desk.fabric.create("One").task_id, agent="ada")
+    desk.fabric.list()
+    before = log_lines(desk.root)
+    desk.store.close()
+    path = desk.root / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    make(os.fspath(path))
+    for fix in (False, True):
+        with suppress(AofError):
+            diagnosed(desk, fix=fix)
+    path.rmdir() if path.is_dir() and not list(path.iterdir()) else shutil.rmtree(
+        path
+    ) if path.is_dir() else path.unlink()
+    assert diagnosed(desk, fix=True).ok
+    assert log_lines(desk.root)[: len(before)] == before
+    check_invariants(desk.root, edited=True)

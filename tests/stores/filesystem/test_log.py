@@ -262,6 +262,7 @@ def test_the_old_day_is_flushed_before_a_new_one_begins_whoever_wrote_it(bench: 
         ("overwrite", "log"),
         ("append", f"{TUESDAY}.jsonl"),
         ("flush", f"{TUESDAY}.jsonl"),
+        ("overwrite", "flushed"),
     ]
     other.close()
 

@@ -110,8 +110,12 @@ class Cache:
             yield None
             return
         mine = self._open(file.inode)
-        yield mine.database
-        self._idle.append(mine)  # after an error it is not used again
+        try:
+            yield mine.database
+        except BaseException:  # it is not used again
+            mine.close()
+            raise
+        self._idle.append(mine)
 
     def _open(self, inode: int) -> _Open:
         while self._idle:
@@ -145,6 +149,7 @@ class Cache:
         disk, temporary = self._store.disk, f"{self._store.paths.temporary}/index.sqlite"
         self._dirty(held)
         self.close()
+        self._store.make_folders()
         with suppress(FileNotFoundError):
             disk.unlink(temporary)
         try:

@@ -42,6 +42,7 @@ class Heads:
         self._folder = folder
         self._disk = disk
         self._fds: dict[str, int] = {}
+        self._deleted: list[int] = []
 
     def get(self, task_id: str) -> Head | None:
         """None for a task that the table does not know."""
@@ -107,16 +108,23 @@ class Heads:
             if fd and is_task_id(task_id(entry.name, 1)):
                 yield entry.name, fd
 
+    def reopen(self) -> None:
+        """Somebody has deleted files: do not go on with what only this process still sees."""
+        self._deleted += self._fds.values()  # another thread may just be reading one
+        self._fds = {}
+
     def close(self) -> None:
         """Close the open files."""
-        for fd in self._fds.values():
+        for fd in (*self._fds.values(), *self._deleted):
             os.close(fd)
-        self._fds.clear()
+        self._fds, self._deleted = {}, []
 
     def _open(self, day: str, flags: int) -> int | None:
         try:
             fd = os.open(f"{self._folder}/{day}", flags | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
+            if flags & os.O_CREAT:
+                raise
             return None
         return self._fds.setdefault(day, fd)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from aof.core.errors import LockTimeout
@@ -40,8 +40,9 @@ class Held:
 class Locks:
     """The lock files of one data directory."""
 
-    def __init__(self, folder: str, clock: Clock, timeout: float) -> None:
+    def __init__(self, folder: str, clock: Clock, timeout: float, deleted: Callable[[], None] | None = None) -> None:
         self._folder = folder
+        self._deleted = deleted
         self._clock = clock
         self._timeout = timeout
         self._idle: dict[str, list[int]] = {}
@@ -71,6 +72,8 @@ class Locks:
             if os.fstat(fd).st_nlink:
                 return Held(name, fd, exclusive=exclusive)
             self._forget(fd)
+            if self._deleted is not None:
+                self._deleted()
 
     def take(self, name: str, *, exclusive: bool = True) -> Held:
         """Take a lock, waiting for it."""
@@ -107,10 +110,21 @@ class Locks:
         if idle:
             with suppress(IndexError):  # another thread may have taken it meanwhile
                 return idle.pop()
-        path = f"{self._folder}/{file_name(name)}"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fd = self._opened(name)
+        except FileNotFoundError:
+            if self._deleted is None:
+                raise
+            self._deleted()
+            fd = self._opened(name)
         self._all.add(fd)
         return fd
+
+    def _opened(self, name: str) -> int:
+        """A name with a slash in front is that folder itself, for what must not end when somebody deletes locks."""
+        if name.startswith("/"):
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(f"{self._folder}/{file_name(name)}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def _forget(self, fd: int) -> None:
         self._all.discard(fd)

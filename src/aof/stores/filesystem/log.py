@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors import CommitUnknown, LockTimeout
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.flushed import Flushed
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
@@ -35,6 +36,8 @@ class Log:
         self._disk = disk
         self._flushing = Flushing(disk)
         self._file = LogFile(paths, disk)
+        self._flushed = Flushed(paths.flushed, disk)
+        self._secured = 0
 
     @property
     def position(self) -> Position:
@@ -61,23 +64,31 @@ class Log:
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         """
         file = self._file
-        held = self._locks.take(LOCK)
-        try:
+        with self._locked() as held:
             state = self._ready(held, today)
             if file.replaced:
                 raise LogReplaced
             file.write(*build(max(file.seq, state.floor), file.digest))
-            fd = file.fd
+            fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
-            behind = self.position
+            behind, inode = self.position, file.inode
+        try:
+            self.flush(fd, mark)
         finally:
-            self._locks.release((held,))
-        self.flush(fd, mark)
+            file.give_back(fd)
+        if self.durable:
+            self._flushed.note(inode, behind)
         return behind
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
         """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
-        fd = self._file.fd if fd is None else fd
+        if fd is None:
+            fd = self._file.borrow()
+            try:
+                self.flush(fd)
+            finally:
+                self._file.give_back(fd)
+            return
         if not self.durable or fd < 0:
             return
         try:
@@ -127,6 +138,7 @@ class Log:
             self._disk.sync_dir(self._paths.events)
             state.poisoned = self._flushing.failed = False
             self._file.rescan(state)
+            self._secured = self._file.opening
             self._put(held, state)
 
     def is_poisoned(self) -> bool:
@@ -146,14 +158,17 @@ class Log:
     def close(self) -> None:
         """Close the open files."""
         self._file.close()
+        self._flushed.close()
 
     @contextmanager
     def _locked(self) -> Iterator[Held]:
-        held = self._locks.take(LOCK)
+        """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
+        held = [self._locks.take(LOCK)]
         try:
-            yield held
+            held.append(self._locks.take(self._paths.events))
+            yield held[0]
         finally:
-            self._locks.release((held,))
+            self._locks.release(held)
 
     def _sound(self, held: Held) -> State:
         state = self._state(held)
@@ -189,6 +204,9 @@ class Log:
     def _look(self, held: Held, state: State) -> None:
         if self._file.look(state):
             self._put(held, state)
+        if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
+            self._file.write_again(self._flushed.upto(self._file.inode))
+            self._secured = self._file.opening
 
     def _roll_over(self, held: Held, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
@@ -199,5 +217,6 @@ class Log:
                 self._note_failure(held, state)
                 raise poisoned() from error
         self._file.begin(today)
+        self._secured = self._file.opening
         state.day = today
         self._put(held, state)

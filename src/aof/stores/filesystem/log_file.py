@@ -16,8 +16,10 @@ from aof.stores.filesystem.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.log_state import State
 from aof.stores.filesystem.log_tail import last_event, tail
 from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import broken, log_days
+from aof.stores.filesystem.reader import Position, broken, log_days
 from aof.stores.filesystem.torn import torn_name
+
+_CHUNK = 1 << 20
 
 
 class LogFile:
@@ -32,14 +34,25 @@ class LogFile:
         self.digest = GENESIS
         self._paths = paths
         self.replaced = False
+        self.inode = 0
+        self.opening = 0
         self._retired: list[int] = []
-        self._inode = 0
+        self._borrowed: list[int] = []
         self._pid = 0
 
-    @property
-    def opening(self) -> int:
-        """Grows whenever a file is opened."""
-        return len(self._retired)
+    def borrow(self) -> int:
+        """The open file, which stays open until it is given back; another thread may open the next one meanwhile."""
+        while True:
+            fd = self.fd
+            self._borrowed.append(fd)
+            if fd == self.fd:  # who opens the next one looks at what is borrowed after that
+                return fd
+            self._borrowed.remove(fd)
+
+    def give_back(self, fd: int) -> None:
+        """Say that a borrowed file is not needed any more."""
+        self._borrowed.remove(fd)
+        self._close_retired()
 
     def look(self, state: State) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
@@ -49,7 +62,7 @@ class LogFile:
                 found = os.stat(self._paths.log(state.day))
             except FileNotFoundError:
                 found = None
-            if found is not None and found.st_ino == self._inode:
+            if found is not None and found.st_ino == self.inode:
                 known = min(self.end, TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
                 if not known or data.startswith(tail_of(self.digest)):
@@ -64,7 +77,7 @@ class LogFile:
                 self._prove(0, self._hash_before())
                 self.replaced = True
         except LogDamaged:  # what was known stays known, so that the next look finds the same
-            self.end, self.seq, self.digest, self._inode = end, seq, digest, 0
+            self.end, self.seq, self.digest, self.inode = end, seq, digest, 0
             raise
         return changed
 
@@ -131,6 +144,24 @@ class LogFile:
         self.end += len(data)
         self.seq, self.digest = seq, digest
 
+    def write_again(self, known: Position | None) -> None:
+        """Let the next flush write everything once more that lies behind a position, or all where there is none."""
+        start = known.offset if known is not None and self._has(known) else 0
+        if start == self.end:
+            return
+        fd = os.open(self._paths.log(self.day), os.O_WRONLY | os.O_CLOEXEC)  # the other one could only append
+        try:
+            while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
+                self.disk.overwrite(fd, data, start)
+                start += len(data)
+        finally:
+            os.close(fd)
+
+    def _has(self, known: Position) -> bool:
+        if known.day != self.day or not TAIL_BYTES <= known.offset <= self.end:
+            return False
+        return os.pread(self.fd, TAIL_BYTES, known.offset - TAIL_BYTES) == tail_of(known.digest)
+
     def begin(self, day: str) -> None:
         """Begin the file of a new day, durably."""
         try:
@@ -146,6 +177,18 @@ class LogFile:
             if fd >= 0:
                 os.close(fd)
         self.fd, self.day, self._retired = -1, "", []
+
+    def _close_retired(self) -> None:
+        """Close what came before the current file, except for what somebody still flushes."""
+        kept: list[int] = []
+        with suppress(IndexError):
+            while True:  # taken out one by one, so that two threads never close the same
+                fd = self._retired.pop()
+                if fd in self._borrowed:
+                    kept.append(fd)
+                else:
+                    os.close(fd)
+        self._retired += kept
 
     def _take(self, fresh: bytes) -> None:
         """Go on over what others have appended; an incomplete commit at the end goes aside."""
@@ -165,7 +208,10 @@ class LogFile:
             self.disk.truncate(self.fd, self.end)
 
     def _enter(self, day: str) -> None:
-        """Open a day's file; another thread may still flush the one before, so that stays open."""
-        self._retired.append(self.fd)
-        self.fd = self.disk.create(self._paths.log(day))
-        self.day, self._inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0
+        """Open a day's file; another thread may still flush the one before, and then that stays open."""
+        before, self.fd = self.fd, self.disk.create(self._paths.log(day))
+        self.opening += 1
+        if before >= 0:
+            self._retired.append(before)
+        self._close_retired()
+        self.day, self.inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0

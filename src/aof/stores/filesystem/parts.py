@@ -5,14 +5,16 @@ Must not know what is done with them.
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
 from functools import cached_property
 
+from aof.core.errors import StorageFailed
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.heads import Heads
 from aof.stores.filesystem.intents import Intents
 from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.paths import Paths
+from aof.stores.filesystem.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.reader import Reader
 
 TYPE_CHECKING = False
@@ -35,7 +37,7 @@ class Parts:
         self._durable = durable
         self._log: Log | None = None
         self._making = allocate_lock()
-        self.locks = Locks(self.paths.locks, clock, lock_timeout)
+        self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Heads(self.paths.heads, self.disk)
         self.intents = Intents(self.disk)
@@ -74,6 +76,23 @@ class Parts:
         from aof.stores.filesystem.counter import Counter
 
         return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+
+    def make_folders(self) -> None:
+        """Make what is missing, as after an interrupted beginning."""
+        for name in DIRECTORIES:
+            path = f"{self.paths.root}/{name}"
+            if not os.path.isdir(path):
+                try:
+                    self.disk.make_dir(path)
+                except FileExistsError:
+                    if not os.path.isdir(path):  # else another process was faster
+                        hint = "move what lies there away; nothing was changed"
+                        raise StorageFailed(f"{name} is no folder", hint, path=path) from None
+
+    def renew(self) -> None:
+        """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""
+        self.make_folders()
+        self.heads.reopen()
 
     def close(self) -> None:
         """Let go of everything."""

@@ -38,6 +38,7 @@ class Paths:
         self.locks = f"{root}/locks"
         self.heads = f"{root}/locks/heads"
         self.checkpoint = f"{root}/locks/checkpoint"
+        self.flushed = f"{root}/locks/flushed"
         self.index = f"{root}/index.sqlite"
         self.tokens = f"{root}/tokens.json"
         self.runs = f"{root}/runs"

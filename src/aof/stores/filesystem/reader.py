@@ -224,5 +224,13 @@ def broken(day: str) -> LogDamaged:
 
 
 def log_days(paths: Paths) -> list[str]:
-    """The days that have a log, oldest first."""
-    return sorted(name[:10] for name in os.listdir(paths.events) if name[10:] == _SUFFIX and is_day(name[:10]))
+    """The days that have a log, oldest first; raises LogDamaged where something else lies in the place of a file."""
+    days: list[str] = []
+    with os.scandir(paths.events) as entries:
+        for entry in entries:
+            if entry.name[10:] == _SUFFIX and is_day(entry.name[:10]):
+                if not entry.is_file():
+                    hint = "put the file back, or move what lies there away; nothing was changed"
+                    raise LogDamaged(f"events/{entry.name} is no file", hint, day=entry.name[:10])
+                days.append(entry.name[:10])
+    return sorted(days)

@@ -146,10 +146,7 @@ class FilesystemStore(Parts):
 
     def _open(self) -> None:
         """The first opener under a new boot redoes what a power cut may have undone."""
-        for name in DIRECTORIES:
-            if not os.path.isdir(f"{self.paths.root}/{name}"):
-                with suppress(FileExistsError):
-                    self.disk.make_dir(f"{self.paths.root}/{name}")
+        self.make_folders()
         known = checkpoint.load(self.paths)
         if known is not None and known.boot == self._boot:
             if not self.reader.holds(known.position):
@@ -187,6 +184,7 @@ class FilesystemStore(Parts):
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
         self.log.refresh(sound=True)
+        self.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
         position = self.log.position
         checkpoint.save(self.paths, self.disk, self._boot, position)
         self._checkpointed = position.seq
@@ -194,6 +192,7 @@ class FilesystemStore(Parts):
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
         with clearly("sync the data directory"):
+            self.make_folders()
             held = self.stripes.take_all()
             try:
                 self._save_checkpoint()
@@ -275,12 +274,16 @@ class FilesystemStore(Parts):
         """The task as the log alone tells it."""
         from aof.stores.fold import Folded, fold
 
-        return fold(self.reader.of_tasks((task_id,))).get(task_id) or Folded()
+        return fold(self.histories.of(task_id)).get(task_id) or Folded()
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
         with clearly("reserve an ID"):
-            return self.counter.next(times.day(now))
+            try:
+                return self.counter.next(times.day(now))
+            except FileNotFoundError:
+                self.renew()
+                return self.counter.next(times.day(now))
 
     def put_back_id(self, unused: str) -> None:
         """Let an ID that nothing was made under be given again; too late is fine."""
@@ -390,13 +393,15 @@ class FilesystemStore(Parts):
         """Compare log, files, runs, heads, index and counter with each other."""
         from aof.stores.filesystem import doctor
 
-        return doctor.checkup(self)
+        with clearly("compare everything"):
+            return doctor.checkup(self)
 
     def heal(self) -> None:
         """Put right what a checkup finds, as far as that needs no person."""
         from aof.stores.filesystem import doctor
 
-        doctor.heal(self, self._clock.now())
+        with clearly("mend everything"):
+            doctor.heal(self, self._clock.now())
 
     def head(self) -> int:
         """The number of the last event."""

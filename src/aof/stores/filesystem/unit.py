@@ -205,7 +205,11 @@ class FilesystemUnit:
         try:
             first = heartbeat.beat_count == 0
             place = heartbeat.task_id if heartbeat.hop is None else f"{heartbeat.task_id}/hops/{heartbeat.hop}"
-            self._store.files.write_run(place, "run_heartbeat.json", document(heartbeat), new=first)
+            try:
+                self._store.files.write_run(place, "run_heartbeat.json", document(heartbeat), new=first)
+            except FileNotFoundError:
+                self._store.renew()
+                self._store.files.write_run(place, "run_heartbeat.json", document(heartbeat), new=first)
         except OSError as error:
             raise failed(error, "write the heartbeat") from error
 
@@ -235,8 +239,7 @@ class FilesystemUnit:
                 self._clear(stripes)
             raise
         try:
-            for task_id, change in changes.items():
-                self._write(task_id, change)
+            self._write_all(changes)
             self._clear(stripes, behind)
         except OSError as error:
             raise CommitUnknown(
@@ -342,6 +345,16 @@ class FilesystemUnit:
         for held in self._held:
             if held.name in stripes:
                 self._store.intents.clear(held, behind)
+
+    def _write_all(self, changes: dict[str, _Change]) -> None:
+        try:
+            for task_id, change in changes.items():
+                self._write(task_id, change)
+        except FileNotFoundError:  # somebody has deleted a folder: the files follow from the log, as after a crash
+            self._store.renew()
+            self._store.recovery.redo_tasks(changes)
+            for task_id in changes:
+                self._loaded.pop(task_id, None)
 
     def _write(self, task_id: str, change: _Change) -> None:
         store, files = self._store, self._store.files

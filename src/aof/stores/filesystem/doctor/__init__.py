@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from aof.ports.store import Checkup
 from aof.stores.filesystem.doctor import caches, files, handoffs, log, places, runs
 from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.scan import scan
 
 if TYPE_CHECKING:
@@ -32,9 +33,17 @@ def heal(store: FilesystemStore, now: int) -> None:
         stage = min((finding.stage for finding in healable), default=None)
         if stage is None:
             break
-        for finding in healable:
-            if finding.stage == stage and finding.heal is not None:
-                finding.heal(now)
+        at_once = [finding for finding in healable if finding.stage == stage]
+        tasks = {task_id for one in at_once for task_id in one.tasks}
+        if tasks:
+            store.log.refresh()
+            store.histories.announce(tasks, store.log.position)
+        try:
+            for finding in at_once:
+                if finding.heal is not None:
+                    finding.heal(now)
+        finally:
+            store.histories.announce((), Position())
     caches.sweep(store)
 
 

@@ -15,6 +15,7 @@ from aof.ports.store import Problem, Scope
 from aof.stores.filesystem import cache, counter, rows
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.upkeep import announced
 from aof.stores.fold import Folded
 
 if TYPE_CHECKING:
@@ -31,9 +32,8 @@ def check(case: Case) -> list[Finding]:
 
 def _heads(case: Case) -> Iterator[Finding]:
     store = case.store
-    wrong = [
-        task_id for task_id, one in case.folded.items() if not _is_head(store, one) and not _is_head_now(store, task_id)
-    ]
+    suspects = [task_id for task_id, one in case.folded.items() if not _is_head(store, one)]
+    wrong = [task_id for task_id in announced(store, suspects) if not _is_head_now(store, task_id)]
     if not wrong:
         return
 
@@ -45,7 +45,7 @@ def _heads(case: Case) -> Iterator[Finding]:
                     store.heads.put(task_id, one.task.rev, folder_of(one.task), next(iter(one.last_files.values())))
 
     what = f"the table of heads is wrong about {len(wrong)} tasks, such as {wrong[0]}"
-    yield Finding(Problem("heads_wrong", "locks/heads", what, _REBUILDS), 4, rebuild)
+    yield Finding(Problem("heads_wrong", "locks/heads", what, _REBUILDS), 4, rebuild, tuple(wrong))
 
 
 def _is_head(store: FilesystemStore, one: Folded) -> bool:
@@ -69,7 +69,7 @@ def _index(case: Case) -> Iterator[Finding]:
         wrong = _wrong_rows(case)
     finally:
         store.locks.release((held,))
-    wrong = {task_id for task_id in wrong if _still(case, task_id)}
+    wrong = {task_id for task_id in announced(store, sorted(wrong)) if _still(case, task_id)}
     if wrong:
         what = f"the index is wrong about {len(wrong)} tasks, such as {min(wrong)}"
         yield Finding(Problem("index_wrong", "index.sqlite", what, _REBUILDS), 4, lambda _now: store.index.rebuild())
@@ -83,10 +83,11 @@ def _still(case: Case, task_id: str) -> bool:
 
 
 def _wrong_rows(case: Case) -> set[str]:
-    if not os.path.exists(case.store.paths.index):
-        return set()
-    database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
+    if not os.path.isfile(case.store.paths.index):
+        return {"all of them"} if os.path.lexists(case.store.paths.index) else set()
+    database = None
     try:
+        database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
         version, seq = database.execute("SELECT version, seq FROM meta").fetchone() or (0, 0)
         if version != rows.VERSION:
             return set()
@@ -95,7 +96,8 @@ def _wrong_rows(case: Case) -> set[str]:
     except (sqlite3.DatabaseError, msgspec.DecodeError):
         return {"all of them"}
     finally:
-        database.close()
+        if database is not None:
+            database.close()
     tasks = {task_id: one.task for task_id, one in case.folded.items() if one.task is not None and one.task.rev <= seq}
     wrong = {
         task_id

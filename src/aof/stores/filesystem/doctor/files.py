@@ -51,11 +51,12 @@ def _finding(store: FilesystemStore, task_id: str, examined: Examined) -> Findin
     if task is None and any(version_of(store, task_id, folder) for folder in folders):
         fix = "'aof doctor --fix' puts it into the log as the file has it"
         problem = Problem("task_not_in_log", where, f"the log knows nothing of {task_id}", fix)
-        return Finding(problem, 2, lambda now: restore(store, task_id, now))
+        return Finding(problem, 2, lambda now: restore(store, task_id, now), (task_id,))
     if examined.problem is not None:
         error = examined.problem
         problem = Problem(error.code, where, error.message, error.hint)
-        return Finding(problem, 2, (lambda _now: _aside(store, task_id)) if task is not None else None)
+        heal = (lambda _now: _aside(store, task_id)) if task is not None else None
+        return Finding(problem, 2, heal, (task_id,))
     if examined.edit is not None or examined.intact or task is None:
         return None
     if not folders:
@@ -65,7 +66,7 @@ def _finding(store: FilesystemStore, task_id: str, examined: Examined) -> Findin
         problem = Problem("task_in_two_folders", where, f"{task_id} lies in several folders", _RESTORE)
     else:
         problem = Problem("task_file_differs", where, f"the file is an older version of {task_id}", _RESTORE)
-    return Finding(problem, 2, lambda _now: _redo(store, task_id))
+    return Finding(problem, 2, lambda _now: _redo(store, task_id), (task_id,))
 
 
 def _aside(store: FilesystemStore, task_id: str) -> None:

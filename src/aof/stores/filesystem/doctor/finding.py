@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A problem, and what heals it (at a moment), if anything does. Lower stages are healed first."""
+    """A problem, and what heals it (at a moment), if anything does; of which tasks that asks the log once more.
+
+    Lower stages are healed first.
+    """
 
     problem: Problem
     stage: int = 0
     heal: Callable[[int], None] | None = None
+    tasks: tuple[str, ...] = ()
 
 
 class Case:

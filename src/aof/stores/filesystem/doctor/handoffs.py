@@ -14,6 +14,7 @@ from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.handoffs import record
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.upkeep import announced
 from aof.stores.fold import Folded
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
 def check(case: Case) -> list[Finding]:
     """Look at all, and at what is odd once more under its lock."""
+    handed = ((task_id, one) for task_id, one in case.folded.items() if one.handoffs)
+    suspects = [task_id for task_id, one in handed if any(True for _ in _odd(case.store, one))]
     return [
         _finding(case.store, task_id, path)
-        for task_id, one in case.folded.items()
-        if one.handoffs and any(True for _ in _odd(case.store, one))
+        for task_id in announced(case.store, suspects)
         for path in _again(case.store, task_id)
     ]
 
@@ -68,4 +70,4 @@ def _finding(store: FilesystemStore, task_id: str, path: str) -> Finding:
     what = "is not what the log says" if os.path.lexists(path) else "is missing"
     fix = "'aof doctor --fix' restores it from the log"
     problem = Problem("handoff_file", store.paths.relative(path), f"a file of a handoff of {task_id} {what}", fix)
-    return Finding(problem, 3, restore)
+    return Finding(problem, 3, restore, (task_id,))

@@ -10,6 +10,7 @@ from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.files import document
 from aof.stores.filesystem.looking import read
+from aof.stores.filesystem.upkeep import announced
 from aof.stores.fold import Folded
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 def check(case: Case) -> list[Finding]:
     """Look at all, and at what is odd once more under its lock."""
+    suspects = [task_id for task_id, one in case.folded.items() if any(True for _ in _odd(case.store, one))]
     return [
         _finding(case.store, task_id, path, there=there)
-        for task_id, one in case.folded.items()
-        if any(True for _ in _odd(case.store, one))
+        for task_id in announced(case.store, suspects)
         for path, there in _again(case.store, task_id)
     ]
 
@@ -68,4 +69,5 @@ def _finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) ->
     code = "run_file_differs" if there else "run_file_missing"
     where = store.paths.relative(path)
     fix = "'aof doctor --fix' restores it from the log"
-    return Finding(Problem(code, where, f"the file of a run of {task_id} {what}", fix), 3, restore)
+    problem = Problem(code, where, f"the file of a run of {task_id} {what}", fix)
+    return Finding(problem, 3, restore, (task_id,))

@@ -1,0 +1,85 @@
+"""Folders that somebody deletes below running processes, as `git clean -fdX` does: the log stays one history."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aof.bootstrap import diagnose, open_fabric
+from aof.core.errors import LockTimeout
+from aof.stores.filesystem.checkpoint import boot_id
+from aof.stores.filesystem.locks import Locks
+from aof.stores.filesystem.log import LOCK
+from aof.stores.filesystem.reader import verify
+from tests.support.clock import ManualClock
+from tests.support.invariants import check_invariants, check_it_goes_on
+from tests.support.log_bench import MONDAY, Bench, another, commit_of
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path / "data")
+    yield bench
+    bench.close()
+
+
+def test_a_lock_that_is_deleted_under_its_holder_does_not_let_another_append(bench: Bench) -> None:
+    """Each of the two would number its events after the same one, and the chain would be broken for good."""
+    bench.append(MONDAY, "before")
+    second = another(bench)
+    outcomes: list[str] = []
+
+    def build(last: int, previous: str) -> tuple[bytes, int, str]:
+        (bench.root / "locks" / LOCK).unlink()
+        with pytest.raises(LockTimeout):
+            second.append(MONDAY, "second")
+        outcomes.append("waited")
+        return commit_of("first")(last, previous)
+
+    bench.log.append(MONDAY, build)
+    second.append(MONDAY, "second")
+    assert outcomes == ["waited"]
+    assert bench.texts() == ["before", "first", "second"]
+    verify(bench.reader)
+    second.close()
+
+
+FOLDERS = ("locks", "locks/heads", "tmp", "runs", "events/torn", "tasks/ready", "tasks/in-progress", "handoffs")
+
+
+@pytest.mark.parametrize("folders", [*((name,) for name in FOLDERS), ("locks", "tmp", "index.sqlite")], ids="-".join)
+def test_a_process_goes_on_where_somebody_has_deleted_folders(root: Path, folders: tuple[str, ...]) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        known = fabric.create("Before", review=False).task_id
+        assert fabric.list().total == 1
+        for name in folders:
+            path = root / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        task_id = fabric.create("After", review=False).task_id
+        for one in (task_id, known):
+            run = fabric.claim(one, agent="ada").run_id
+            fabric.progress(one, run=run, agent="ada", text="half")
+            fabric.complete(one, run=run, agent="ada", summary="done")
+        assert fabric.list().total == 2
+    assert diagnose(root, fix=True).ok
+    check_invariants(root, boot=boot_id())
+    check_it_goes_on(root, boot=boot_id())
+
+
+def test_a_lock_that_was_deleted_while_nobody_held_it_is_not_used_any_more(tmp_path: Path) -> None:
+    """A process keeps its files open; the next one makes a new file, and both must mean the same lock."""
+    first, second = (Locks(str(tmp_path), ManualClock(), 1.0) for _ in range(2))
+    first.release([first.take("stripe-00")])
+    (tmp_path / "stripe-00").unlink()
+    held = second.take("stripe-00")
+    assert first.acquire("stripe-00", wait=False) is None
+    second.release([held])
+    assert first.acquire("stripe-00", wait=False) is not None
+    first.close()
+    second.close()
