@@ -13,10 +13,10 @@ from aof.core.errors import LockTimeout
 from aof.stores.filesystem.checkpoint import boot_id
 from aof.stores.filesystem.locks import Locks
 from aof.stores.filesystem.log import LOCK
-from aof.stores.filesystem.reader import verify
 from tests.support.clock import ManualClock
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.log_bench import MONDAY, Bench, another, commit_of
+from tests.support.verified import verify
 
 
 @pytest.fixture
