@@ -22,8 +22,9 @@ from aof.adapters.http.answers import PREFIX, answer, failure
 from aof.adapters.http.guard import Authenticate, Guard
 from aof.adapters.http.openapi import document
 from aof.adapters.http.routes import operation_routes
-from aof.adapters.http.stream import Follower, event_stream
+from aof.adapters.http.stream import event_stream
 from aof.app.fabric import Fabric
+from aof.bridge import Follower
 from aof.core.errors import InvalidInput, NotFound
 
 _OPEN = ("/health", "/openapi.json")
@@ -33,7 +34,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 class Mounted(Protocol):
     """Another ASGI endpoint that works on the same fabric."""
 
-    def running(self, fabric: Fabric) -> Any:
+    def running(self, follower: Follower) -> Any:
         """The context in which it works."""
         ...
 
@@ -63,11 +64,10 @@ def make_app(
         fabric = await anyio.to_thread.run_sync(fabric_factory)
         async with AsyncExitStack() as stack:
             stack.callback(fabric.close)
-            app.state.fabric = fabric
             app.state.follower = Follower(fabric)
             await stack.enter_async_context(app.state.follower.running())
             for endpoint in mounted.values():
-                await stack.enter_async_context(endpoint.running(fabric))
+                await stack.enter_async_context(endpoint.running(app.state.follower))
             yield
 
     async def health(_request: Request) -> Response:
@@ -81,7 +81,7 @@ def make_app(
         Route("/health", health),
         Route("/openapi.json", openapi),
         Route(f"{PREFIX}/events", event_stream(lambda request: request.app.state.follower)),
-        *operation_routes(lambda request: request.app.state.fabric, settings.max_body),
+        *operation_routes(lambda request: request.app.state.follower, settings.max_body),
     ]
     guard = Middleware(
         Guard,

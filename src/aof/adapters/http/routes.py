@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,25 +14,26 @@ from starlette.routing import Route
 
 from aof.adapters.http.answers import PREFIX, answer, failure, fault, method_of
 from aof.adapters.http.guard import CALLER
-from aof.app.calling import parameters, perform
-from aof.app.catalogue import OPERATIONS, Operation
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import OPERATIONS, Operation, Params
 from aof.app.fabric import Fabric
 from aof.app.schemas import input_schema
+from aof.bridge import Follower, asked
 from aof.core.errors import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _log = logging.getLogger(__name__)
 
 
-def operation_routes(fabric_of: Callable[[Request], Fabric], max_body: int) -> list[Route]:
+def operation_routes(follower_of: Callable[[Request], Follower], max_body: int) -> list[Route]:
     """A route for every operation."""
     return [
-        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, fabric_of, max_body), methods=[method_of(operation)])
+        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, follower_of, max_body), methods=[method_of(operation)])
         for operation in OPERATIONS
     ]
 
 
-def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_body: int) -> Endpoint:
+def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], max_body: int) -> Endpoint:
     properties = input_schema(operation)["properties"]
     lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
 
@@ -43,8 +43,9 @@ def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_
                 params = parameters(operation, _query(request, lists), strict=False)
             else:
                 params = parameters(operation, _object(await bounded_body(request, max_body)))
-            work = partial(perform, fabric_of(request), operation, params, request.scope[CALLER])
-            return answer(await anyio.to_thread.run_sync(work))
+            follower = follower_of(request)
+            work = partial(_done, follower.fabric, operation, request.scope[CALLER])
+            return answer(await asked(follower, params, work, request.is_disconnected))
         except AofError as error:
             return failure(error)
         except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
@@ -52,6 +53,10 @@ def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_
             return fault()
 
     return endpoint
+
+
+def _done(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> Any:
+    return perform(fabric, operation, params, caller)
 
 
 def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from aof.adapters.mcp.hub import CallerOf, Hub
 from aof.adapters.mcp.server import make_server
-from aof.app.fabric import Fabric
+from aof.bridge import Follower
 
 
 class McpOverHttp:
@@ -31,9 +31,9 @@ class McpOverHttp:
         self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
-    async def running(self, fabric: Fabric) -> AsyncIterator[None]:
+    async def running(self, follower: Follower) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
-        hub = Hub(fabric, self._caller_of, self._tiers)
+        hub = Hub(follower, self._caller_of, self._tiers)
         self._manager = StreamableHTTPSessionManager(
             self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
         )

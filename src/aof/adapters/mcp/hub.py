@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from aof.app.calling import Caller
-from aof.app.fabric import Fabric
+from aof.bridge import Follower
 
 _Answer = TypeVar("_Answer")
 CallerOf = Callable[[Any], Caller]
@@ -24,8 +24,9 @@ CallerOf = Callable[[Any], Caller]
 class Hub:
     """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it."""
 
-    def __init__(self, fabric: Fabric, caller_of: CallerOf, tiers: tuple[str, ...]) -> None:
-        self.fabric = fabric
+    def __init__(self, follower: Follower, caller_of: CallerOf, tiers: tuple[str, ...]) -> None:
+        self.follower = follower
+        self.fabric = follower.fabric
         self.caller_of = caller_of
         self.tiers = tiers
         self.bus = InMemorySubscriptionBus()

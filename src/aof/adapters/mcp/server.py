@@ -101,7 +101,8 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         try:
             caller, session = session_of(hub, ctx, alone)
-            result, secrets = await call(hub, operation, given, caller, session)
+            gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
+            result, secrets = await call(hub, operation, given, caller, session, gone=gone)
             if wait is True and followed.understood(ctx):
                 return await followed.handle(hub, result)
         except AofError as error:

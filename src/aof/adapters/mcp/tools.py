@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,9 +14,10 @@ from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.secrecy import SECRETS, parted, without_secret
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import Operation, listed_in
+from aof.app.catalogue import Operation, Params, listed_in
 from aof.app.schemas import input_schema, output_schema
 from aof.app.telling import Told, told
+from aof.bridge import Gone, asked
 from aof.core.errors import AofError
 
 WAIT = "wait"
@@ -56,15 +58,21 @@ def _tool(operation: Operation) -> Tool:
 
 
 async def call(
-    hub: Hub, operation: Operation, given: dict[str, Any], caller: Caller, session: Session | None
+    hub: Hub,
+    operation: Operation,
+    given: dict[str, Any],
+    caller: Caller,
+    session: Session | None,
+    *,
+    gone: Gone | None = None,
 ) -> tuple[Any, list[str]]:
     """Perform the operation; raises AofError. With the result come secrets that no session keeps."""
     params = parameters(operation, given, tool=True)
-    return await hub.ask(_perform, hub, operation, params, caller, session)
+    return await asked(hub.follower, params, partial(_perform, hub, operation, caller, session), gone)
 
 
 def _perform(
-    hub: Hub, operation: Operation, params: Any, caller: Caller, session: Session | None
+    hub: Hub, operation: Operation, caller: Caller, session: Session | None, params: Params
 ) -> tuple[Any, list[str]]:
     if session is None:
         return parted(perform(hub.fabric, operation, params, caller))
