@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -23,7 +24,7 @@ from aof.core.workflows.state import workflow_of
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
-from tests.surfaces.doors import OverHttp, Refusal, mcp_session, of_tool
+from tests.surfaces.doors import OverHttp, Refusal, mcp_session, new_token, of_tool
 
 LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
 
@@ -147,6 +148,68 @@ def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(h
     error = fabric.get(task_id).last_error
     assert error is not None
     assert error.code == "no_completion_report"
+
+
+def test_over_http_a_lease_is_not_renewed_for_a_client_that_has_gone_without_a_word(http: OverHttp) -> None:
+    fabric, session = http.elsewhere, _RawSession(http)
+    task_id = fabric.create("Left behind").task_id
+    with session.listening():
+        session.call("aof_task_claim", {"taskId": task_id, "ttl": 1})
+        _until(fabric, lambda: _beats(fabric, task_id) >= 2)
+    _until(fabric, lambda: fabric.now() > _end_of_lease(fabric, task_id))
+    with session.listening():
+        beats = _beats(fabric, task_id)
+        _until(fabric, lambda: _beats(fabric, task_id) > beats)
+
+
+def test_over_http_a_session_is_only_for_the_caller_that_has_opened_it(http: OverHttp) -> None:
+    fabric, session = http.elsewhere, _RawSession(http)
+    task_id = fabric.create("Hers").task_id
+    session.call("aof_task_claim", {"taskId": task_id})
+    other = {**session.headers, "Authorization": f"Bearer {new_token(http.root, 'eve', 'agent')}"}
+    with httpx.Client(base_url=http.client.base_url, timeout=30) as eve:
+        for method in ("GET", "DELETE"):
+            assert eve.request(method, "/mcp", headers=other).status_code == 404
+        assert eve.post("/mcp", headers=other, json=_message("tools/list")).status_code == 404
+    assert fabric.get(task_id).status == "in-progress"
+    assert session.call("aof_task_complete", {"taskId": task_id, "summary": "Done."})["status"] in ("done", "review")
+
+
+class _RawSession:
+    """A session as a client sees it that knows only HTTP: it can go without saying so."""
+
+    def __init__(self, http: OverHttp) -> None:
+        self._client = http.client
+        self.headers = {"Accept": "application/json, text/event-stream"}
+        about = {"name": "raw", "version": "1"}
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+        opened = self._post(_message("initialize", asked))
+        self.headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _post(self, message: dict[str, Any]) -> httpx.Response:
+        return self._client.post("/mcp", headers=self.headers, json=message)
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The structured answer of a tool."""
+        said = self._post(_message("tools/call", {"name": tool, "arguments": arguments})).json()
+        return dict(said["result"]["structuredContent"])
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """With the stream open on which a server speaks first."""
+        with self._client.stream("GET", "/mcp", headers=self.headers) as response:
+            assert response.status_code == 200
+            yield
+
+
+def _message(method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+
+
+def _end_of_lease(fabric: Fabric, task_id: str) -> int:
+    beat = json.loads((_root(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())
+    return millis(beat["expiresAt"])
 
 
 def _servers(root: Path) -> list[int]:
