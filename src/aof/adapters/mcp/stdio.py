@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import anyio
+from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.lines import Lines, answering
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller
@@ -28,5 +33,12 @@ async def _serve(fabric: Fabric, caller: Caller, tiers: tuple[str, ...], run: st
     follower = Follower(fabric)
     hub = Hub(follower, lambda _request: caller, tiers)
     server = make_server(hub, Session(hub, caller, run), version)
-    async with follower.running(), stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    lines = Lines()
+    understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with (
+        follower.running(),
+        stdio_server(stdin=cast("AsyncFile[str]", lines)) as (read, write),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(answering, lines, read, write, understood)
+        await server.run(messages, write, server.create_initialization_options())

@@ -18,7 +18,7 @@ from aof.app.catalogue import Operation, Params, listed_in
 from aof.app.schemas import input_schema, output_schema
 from aof.app.telling import Told, told
 from aof.bridge import Gone, asked
-from aof.core.errors import AofError
+from aof.core.errors import AofError, InvalidInput
 
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
@@ -41,6 +41,13 @@ def schema_of_tool(operation: Operation) -> dict[str, Any]:
 def can_wait(operation: Operation) -> bool:
     """Whether the tool starts something that can be followed as a task."""
     return operation.name == "create"
+
+
+def check_wait(wait: object) -> None:
+    """Refuse what is neither: it might have been meant for something else."""
+    if not isinstance(wait, bool):
+        hint = f"leave '{WAIT}' out, or give true to get a handle"
+        raise InvalidInput(f"'{WAIT}' must be true or false", hint, parameter=WAIT)
 
 
 def _tool(operation: Operation) -> Tool:
