@@ -199,3 +199,14 @@ def test_every_hint_in_the_source_names_an_operation_and_its_parameters() -> Non
     assert len(calls) > 20
     for operation, arguments in calls:
         assert set(re.findall(r'"(\w+)":', re.sub(r"\{.*", "", arguments))) <= names[operation], operation
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"title": "a", "title": "b"}', b'{"title": "a", "metadata": {"b": [{"c": 1, "c": 2}]}}']
+)
+def test_a_body_that_names_something_twice_is_refused(http: OverHttp, body: bytes) -> None:
+    before = contents(http.root)
+    response = http.client.post("/api/v1/create", content=body)
+    assert response.status_code == 400
+    assert "twice" in response.json()["error"]["message"]
+    assert contents(http.root) == before
