@@ -98,6 +98,8 @@ def perform(
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
+    if run_of is not None and operation.runs:
+        view = view._view(_run_of=run_of)  # noqa: SLF001 - the same room
     if operation.effect != "read":
         view = view._known_as(_identity(caller, worker=operation.runs))  # noqa: SLF001 - the same room
     if operation.ask is not None:
