@@ -95,7 +95,8 @@ def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabri
     assert (event.actor, event.run_id) == ("ada", f"RUN-{task_id[5:]}-2")
 
 
-def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric) -> None:
+@pytest.mark.parametrize("claimed_by", ["the session", "who started it"])
+def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric, claimed_by: str) -> None:
     task_id = fabric.create("Said by message").task_id
     fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
     report: dict[str, Any] = {
@@ -103,15 +104,18 @@ def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric)
         "fromAgent": "ada", "toAgent": "pm", "sentAt": "2026-11-16T08:00:00Z",
         "payload": {"outcome": "done", "summaryRef": "outputs/summary.md", "deliverables": [], "notes": "said"},
     }  # fmt: skip
-    with mcp_session(_root(fabric), actor="ada") as (portal, client):
-        run = _call(portal, client, "aof_task_claim", {"taskId": task_id})["runId"]
+    given = fabric.claim(task_id, agent="ada").run_id if claimed_by == "who started it" else None
+    with mcp_session(_root(fabric), actor="ada", run=given) as (portal, client):
+        run = given or _call(portal, client, "aof_task_claim", {"taskId": task_id})["runId"]
         as_text = f"AOF/1 {json.dumps(report)}"
         sent = _call(portal, client, "aof_send", {"messages": [as_text, {**report, "runId": f"{run[:-1]}1"}]})
     assert [(row["outcome"], row.get("reason")) for row in sent["results"]] == [
         ("accepted", None), ("rejected", "stale_lease"),
     ]  # fmt: skip
+    if given is not None:
+        fabric.session_end(run=given)
     _until(fabric, lambda: fabric.get(task_id).lease is None)
-    assert fabric.get(task_id).status in ("review", "done")
+    assert fabric.get(task_id).status == "review"
 
 
 def test_a_run_that_the_process_was_started_for_is_the_default_and_is_left_to_its_runner(fabric: Fabric) -> None:
