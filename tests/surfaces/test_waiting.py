@@ -64,7 +64,8 @@ def test_nothing_is_claimed_for_who_has_gone_while_waiting(http: OverHttp, over:
         _sent(http, f"{PREFIX}/claim", given).close()
     else:
         _sent(http, "/mcp", _tool_call("aof_task_claim", given), **_NEWEST).close()
-    assert http.client.get("/health").status_code == 200, "the other one was heard before"
+    in_vain = http.client.post(f"{PREFIX}/claim", json={"agent": "patient", "wait": 1})
+    assert in_vain.status_code == 404, "and the one before has tried and waits by now, if it does"
     task_id = http.ask("create", title="Not for the dead")["taskId"]  # type: ignore[index]
     claimed = _answer(_sent(http, f"{PREFIX}/claim", {"agent": "still-here", "wait": 60}))
     assert claimed["taskId"] == task_id
