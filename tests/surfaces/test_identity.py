@@ -10,7 +10,7 @@ import pytest
 
 from aof.adapters.http.answers import PREFIX
 from tests.support.desk import contents
-from tests.surfaces.doors import OnTheCommandLine, OverHttp, new_token
+from tests.surfaces.doors import OnTheCommandLine, OverHttp, http_door, new_token
 
 FOREIGN = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "")
 
@@ -111,3 +111,19 @@ def test_a_body_that_is_too_big_is_refused_before_it_is_read(http: OverHttp) -> 
     assert _code(http.client.post(f"{PREFIX}/create", content=big)) == (413, "payload_too_large")
     pieces = (big[start : start + 1_000_000] for start in range(0, len(big), 1_000_000))
     assert _code(http.client.post(f"{PREFIX}/create", content=pieces)) == (413, "payload_too_large")
+
+
+def test_an_agents_token_gives_no_more_than_the_chart_gives_a_worker(tmp_path: Path) -> None:
+    with http_door(tmp_path) as http:
+        chart = http.root / "org/org-chart.yaml"
+        chart.parent.mkdir(exist_ok=True)
+        chart.write_text("schemaVersion: 1\nagents: [{id: bob}, {id: rev, roles: [reviewer]}]\n")
+        running, reviewed = (http.elsewhere.create(title).task_id for title in ("Running", "Reviewed"))
+        http.elsewhere.claim(running, agent="bob")
+        http.elsewhere.complete(reviewed, agent="bob")
+        with _as(http, "agent", "stray") as stray, _as(http, "admin", "a-person") as person:
+            before = contents(http.root)
+            for operation, task_id in (("cancel", running), ("approve", reviewed), ("complete", reviewed)):
+                assert _code(stray.post(f"{PREFIX}/{operation}", json={"taskId": task_id})) == (403, "not_allowed")
+            assert contents(http.root) == before
+            assert person.post(f"{PREFIX}/approve", json={"taskId": reviewed}).json()["status"] == "done"

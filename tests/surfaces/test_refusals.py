@@ -18,6 +18,8 @@ from aof.app.catalogue import BY_TOOL, OPERATIONS, listed_in
 from aof.app.schemas import input_schema
 from tests.support.desk import contents
 from tests.support.requirements import requirement
+from tests.support.service import workflow
+from tests.support.workflows import hop, template
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, OverMcp, Refusal
 from tests.surfaces.scripts import MISSING
@@ -42,6 +44,11 @@ def _in_review(mcp: OverMcp) -> str:
     return task_id
 
 
+def _gated(mcp: OverMcp) -> str:
+    workflow(mcp.root, template(hop("a"), hop("b", "a")))
+    return _task(mcp, workflow="flow")
+
+
 def _cancelled(mcp: OverMcp) -> str:
     task_id = _task(mcp)
     mcp.elsewhere.cancel(task_id)
@@ -56,6 +63,9 @@ TEACHING: dict[str, Provoke] = {
     "heartbeat of a task that nobody runs": lambda mcp: ("aof_task_heartbeat", {"taskId": _task(mcp)}),
     "completing what another holds": lambda mcp: ("aof_task_complete", {"taskId": _held(mcp)}),
     "an outcome that needs blockers": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "blocked"}),
+    "an outcome that there is not": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "done"}),
+    "such an outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp), "outcome": "done"}),
+    "no outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp)}),
     "completing what is cancelled": lambda mcp: ("aof_task_complete", {"taskId": _cancelled(mcp)}),
     "claiming a draft": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, metadata={"draft": True})}),
     "claiming from the backlog": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, backlog=True)}),
@@ -199,3 +209,28 @@ def test_every_hint_in_the_source_names_an_operation_and_its_parameters() -> Non
     assert len(calls) > 20
     for operation, arguments in calls:
         assert set(re.findall(r'"(\w+)":', re.sub(r"\{.*", "", arguments))) <= names[operation], operation
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"title": "a", "title": "b"}', b'{"title": "a", "metadata": {"b": [{"c": 1, "c": 2}]}}']
+)
+def test_a_body_that_names_something_twice_is_refused(http: OverHttp, body: bytes) -> None:
+    before = contents(http.root)
+    response = http.client.post("/api/v1/create", content=body)
+    assert response.status_code == 400
+    assert "twice" in response.json()["error"]["message"]
+    assert contents(http.root) == before
+
+
+@requirement("tools.errors.gate-outcome-unknown")
+def test_every_surface_teaches_what_the_outcomes_of_a_hop_do(doors: Doors) -> None:
+    for door in doors.values():
+        workflow(door.root, template(hop("a"), hop("b", "a")))
+        task_id = door.elsewhere.create("Gated", brief="x", workflow="flow").task_id
+        before = contents(door.root)
+        refused = door.ask("complete", task_id=task_id, outcome="done")
+        assert isinstance(refused, Refusal)
+        assert "'done'" in refused.message, door.name
+        for word in ("complete (advance)", "needs_review (send back", "blocked (hold", task_id):
+            assert word in f"{refused.message} {refused.hint}", (door.name, refused)
+        assert contents(door.root) == before

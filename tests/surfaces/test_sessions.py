@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import httpx2
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -23,7 +24,7 @@ from aof.core.workflows.state import workflow_of
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
-from tests.surfaces.doors import OverHttp, Refusal, mcp_session, of_tool
+from tests.surfaces.doors import OverHttp, Refusal, mcp_session, new_token, of_tool
 
 LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
 
@@ -94,6 +95,29 @@ def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabri
     assert (event.actor, event.run_id) == ("ada", f"RUN-{task_id[5:]}-2")
 
 
+@pytest.mark.parametrize("claimed_by", ["the session", "who started it"])
+def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric, claimed_by: str) -> None:
+    task_id = fabric.create("Said by message").task_id
+    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    report: dict[str, Any] = {
+        "protocol": "aof", "version": 1, "projectId": "p", "type": "completion.report", "taskId": task_id,
+        "fromAgent": "ada", "toAgent": "pm", "sentAt": "2026-11-16T08:00:00Z",
+        "payload": {"outcome": "done", "summaryRef": "outputs/summary.md", "deliverables": [], "notes": "said"},
+    }  # fmt: skip
+    given = fabric.claim(task_id, agent="ada").run_id if claimed_by == "who started it" else None
+    with mcp_session(_root(fabric), actor="ada", run=given) as (portal, client):
+        run = given or _call(portal, client, "aof_task_claim", {"taskId": task_id})["runId"]
+        as_text = f"AOF/1 {json.dumps(report)}"
+        sent = _call(portal, client, "aof_send", {"messages": [as_text, {**report, "runId": f"{run[:-1]}1"}]})
+    assert [(row["outcome"], row.get("reason")) for row in sent["results"]] == [
+        ("accepted", None), ("rejected", "stale_lease"),
+    ]  # fmt: skip
+    if given is not None:
+        fabric.session_end(run=given)
+    _until(fabric, lambda: fabric.get(task_id).lease is None)
+    assert fabric.get(task_id).status == "review"
+
+
 def test_a_run_that_the_process_was_started_for_is_the_default_and_is_left_to_its_runner(fabric: Fabric) -> None:
     task_id = fabric.create("Hosted").task_id
     run = fabric.claim(task_id, agent="bob", worker="process").run_id
@@ -147,6 +171,68 @@ def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(h
     error = fabric.get(task_id).last_error
     assert error is not None
     assert error.code == "no_completion_report"
+
+
+def test_over_http_a_lease_is_not_renewed_for_a_client_that_has_gone_without_a_word(http: OverHttp) -> None:
+    fabric, session = http.elsewhere, _RawSession(http)
+    task_id = fabric.create("Left behind").task_id
+    with session.listening():
+        session.call("aof_task_claim", {"taskId": task_id, "ttl": 1})
+        _until(fabric, lambda: _beats(fabric, task_id) >= 2)
+    _until(fabric, lambda: fabric.now() > _end_of_lease(fabric, task_id))
+    with session.listening():
+        beats = _beats(fabric, task_id)
+        _until(fabric, lambda: _beats(fabric, task_id) > beats)
+
+
+def test_over_http_a_session_is_only_for_the_caller_that_has_opened_it(http: OverHttp) -> None:
+    fabric, session = http.elsewhere, _RawSession(http)
+    task_id = fabric.create("Hers").task_id
+    session.call("aof_task_claim", {"taskId": task_id})
+    other = {**session.headers, "Authorization": f"Bearer {new_token(http.root, 'eve', 'agent')}"}
+    with httpx.Client(base_url=http.client.base_url, timeout=30) as eve:
+        for method in ("GET", "DELETE"):
+            assert eve.request(method, "/mcp", headers=other).status_code == 404
+        assert eve.post("/mcp", headers=other, json=_message("tools/list")).status_code == 404
+    assert fabric.get(task_id).status == "in-progress"
+    assert session.call("aof_task_complete", {"taskId": task_id, "summary": "Done."})["status"] in ("done", "review")
+
+
+class _RawSession:
+    """A session as a client sees it that knows only HTTP: it can go without saying so."""
+
+    def __init__(self, http: OverHttp) -> None:
+        self._client = http.client
+        self.headers = {"Accept": "application/json, text/event-stream"}
+        about = {"name": "raw", "version": "1"}
+        asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
+        opened = self._post(_message("initialize", asked))
+        self.headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _post(self, message: dict[str, Any]) -> httpx.Response:
+        return self._client.post("/mcp", headers=self.headers, json=message)
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The structured answer of a tool."""
+        said = self._post(_message("tools/call", {"name": tool, "arguments": arguments})).json()
+        return dict(said["result"]["structuredContent"])
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """With the stream open on which a server speaks first."""
+        with self._client.stream("GET", "/mcp", headers=self.headers) as response:
+            assert response.status_code == 200
+            yield
+
+
+def _message(method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+
+
+def _end_of_lease(fabric: Fabric, task_id: str) -> int:
+    beat = json.loads((_root(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())
+    return millis(beat["expiresAt"])
 
 
 def _servers(root: Path) -> list[int]:

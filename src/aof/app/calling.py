@@ -63,12 +63,22 @@ def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
 def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> InvalidInput:
     """Names the parameter, what was expected of it, and a call that has everything it needs."""
     fields = msgspec.structs.fields(operation.parameters)
-    needed = {field.name: "…" for field in fields if field.required}
+    needed = [field.name for field in fields if field.required]
     known: list[str] = []
     if tool:
-        needed |= dict.fromkeys(operation.tool_requires, "…")
+        needed += operation.tool_requires
         known = [field.encode_name for field in shown_fields(operation)]
-    return invalid(said, operation.parameters, given, Call(operation.name, needed) if needed else None, known=known)
+    example: dict[str, Any] = dict.fromkeys(needed, "…")
+    call = Call(operation.name, example) if needed else None
+    wrong = invalid(said, operation.parameters, given, call, known=known)
+    if "task_id" in example and wrong.details.get("parameter") != "taskId" and isinstance(given, dict):
+        named = given.get("taskId")
+        example["task_id"] = named if isinstance(named, str) and len(named) <= limits.ITEM else "…"
+    for taught in operation.taught:
+        if taught.parameter == wrong.details.get("parameter"):
+            shown = Call(operation.name, example | dict(taught.example))
+            return InvalidInput(wrong.message, taught.meaning, shown, **wrong.details)
+    return wrong
 
 
 def perform(
@@ -88,6 +98,8 @@ def perform(
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
+    if run_of is not None and operation.runs:
+        view = view._view(_run_of=run_of)  # noqa: SLF001 - the same room
     if operation.effect != "read":
         view = view._known_as(_identity(caller, worker=operation.runs))  # noqa: SLF001 - the same room
     if operation.ask is not None:

@@ -34,6 +34,8 @@ else:  # questions need none of these
 class Messaging(Asking):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
 
+    _run_of: Callable[[str], str | None] | None = None  # of a caller that may hold several tasks
+
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
@@ -41,7 +43,7 @@ class Messaging(Asking):
         """
         from aof.app.router import Router
 
-        router = Router(self.store, self._clock, self._ask, self._actor)
+        router = Router(self.store, self._clock, self._ask, self._actor, run_of=self._run_of)
         return tuple(router.deliver(message, run or self._run) for message in _flat(messages))
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:

@@ -45,11 +45,20 @@ _OURS: Final = ("unavailable", "internal")
 class Router:
     """Delivers messages. `execute` carries out a command, as for every other operation."""
 
-    def __init__(self, store: Store, clock: Clock, execute: Callable[[OnTask], Done], caller: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        execute: Callable[[OnTask], Done],
+        caller: str,
+        *,
+        run_of: Callable[[str], str | None] | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._execute = execute
         self._caller = caller
+        self._run_of = run_of
 
     def deliver(self, given: object, run: str | None = None) -> Sent:
         """Handle one message. Raises only what is no fault of the message, such as a full disk."""
@@ -61,7 +70,7 @@ class Router:
             return self._unknown(message.envelope)
         if isinstance(message, AofError):
             return self._refused(found.fields, message)
-        command = _command(message, run, self._caller)
+        command = _command(message, run or self._held(message), self._caller)
         if isinstance(command, AofError):
             return self._refused(found.fields, command)
         try:
@@ -71,6 +80,12 @@ class Router:
                 raise
             return self._refused(found.fields, error)
         return _answer(message.envelope, done)
+
+    def _held(self, message: Valid) -> str | None:
+        """The run that the channel holds the task with that the message is about, if the message names none itself."""
+        if self._run_of is None or message.envelope.run_id is not None:
+            return None
+        return self._run_of(_about(message))
 
     def _unknown(self, envelope: Envelope) -> Sent:
         payload = {"type": envelope.type, "toAgent": envelope.to_agent, "sentAt": envelope.sent_at}
@@ -138,10 +153,15 @@ def _answer(envelope: Envelope, done: Done) -> Sent:
     )
 
 
+def _about(message: Valid) -> str:
+    """The task that the sender must hold."""
+    payload = message.payload
+    return payload.parent_task_id if isinstance(payload, RequestPayload) else message.envelope.task_id
+
+
 def _command(message: Valid, run: str | None, caller: str) -> Message | AofError:
     envelope, payload = message.envelope, message.payload
-    about = payload.parent_task_id if isinstance(payload, RequestPayload) else envelope.task_id
-    known = run if run is not None and task_of_run(run) == about else None
+    known = run if run is not None and task_of_run(run) == _about(message) else None
     if known is not None and envelope.run_id not in (None, known):
         return StaleLease(
             f"the message names {str(envelope.run_id)[:_SHOWN]}, and comes from {known}", "name the run that sends it"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.adapters.agents.blocks import with_block, without_block
-from aof.adapters.agents.json_text import is_empty, with_member, without_member
+from aof.adapters.agents.json_text import member, with_member, without_member
 from aof.core.errors import InvalidInput
 
 PATH = ("mcpServers", "aof")
@@ -22,6 +22,14 @@ SETTINGS = [
     '{\r\n  "theme": "dark"\r\n}\r\n',
     '\ufeff{"a": "\\"mcpServers\\": {"}',
     "{}",
+    "{ }\n",
+    '{\n  "mcpServers": {}\n}\n',
+    '{"mcpServers": {}}',
+    '{"mcpServers": { }}',
+    '{"mcpServers": {/* none yet */}}',
+    "{ // nothing\n}",
+    '{"a": [1, 2,], }',
+    '{"mcp\\u0053ervers": {"x": {}}}',
 ]
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -56,15 +64,24 @@ def test_a_member_that_has_changed_is_renewed_in_its_place() -> None:
     assert without_member(renewed, PATH) == SETTINGS[0]
 
 
-@pytest.mark.parametrize("text", ["[1]", '{"a": 1', '{"mcpServers": 3}', "nonsense"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1]", '{"a": 1', '{"mcpServers": 3}', "nonsense", "{'a': 1}", "{a: 1}", '{"a" 1}', '{"a": 1 "b": 2}',
+        '{"a": "open}', '{"a": 1} more', "\n", '{"mcpServers": null}',
+    ],
+)  # fmt: skip
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         with_member(text, PATH, VALUE)
+    with pytest.raises(InvalidInput):
+        without_member(text, PATH)
 
 
-def test_an_object_is_empty_only_when_nothing_is_left() -> None:
-    assert is_empty("{\n}\n")
-    assert not is_empty('{"a": 1}')
+def test_what_is_there_can_be_read_where_it_is_plain() -> None:
+    assert member('{"mcpServers": {"aof": [1]}}', PATH) == (True, [1])
+    assert member('{"mcpServers": {"aof": [/* one */ 1]}}', PATH) == (True, None)
+    assert member('{"mcpServers": {}}', PATH) == (False, None)
 
 
 @given(text=st.text(alphabet="ab#\n", max_size=12))
@@ -87,3 +104,25 @@ def test_a_block_takes_the_line_ends_of_its_file() -> None:
     added = with_block("# Mine\r\n", BEGIN, "a\nb", END)
     assert "\n" not in added.replace("\r\n", "")
     assert without_block(added, BEGIN, END) == "# Mine\r\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"{BEGIN}\nno end\n",
+        f"{END}\n",
+        f"`{BEGIN}` and `{END}` are marks\n",
+        f"{BEGIN} {END}\n",
+        f"{END}\n{BEGIN}\n",
+    ],
+)
+def test_marks_that_make_no_block_are_somebodys_text(text: str) -> None:
+    added = with_block(text, BEGIN, "notes", END)
+    assert added.startswith(text)
+    assert with_block(added, BEGIN, "notes", END) == added
+    assert without_block(added, BEGIN, END) == without_block(text, BEGIN, END) == text
+
+
+def test_a_file_that_was_made_for_a_block_goes_with_it() -> None:
+    assert without_block(with_block(None, BEGIN, "notes", END), BEGIN, END) is None

@@ -58,9 +58,7 @@ def test_what_init_writes_for_named_agents_is_complete_and_can_be_taken_away(aof
     assert aof("init", *named, "--json").data["agents"] == []
     assert _files(tmp_path) == after
     aof("init", "--remove", *named)
-    left = _files(tmp_path)
-    assert left.pop(".cursor/mcp.json") == b'{ "x":1}'  # an empty object of servers goes with the last server
-    assert left == {name: text for name, text in before.items() if name != ".cursor/mcp.json"}
+    assert _files(tmp_path) == before
 
 
 def test_files_that_init_made_are_gone_after_remove(aof: Aof, tmp_path: Path) -> None:
@@ -71,7 +69,7 @@ def test_files_that_init_made_are_gone_after_remove(aof: Aof, tmp_path: Path) ->
     server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
     assert server["args"][-1] == "mcp"
     aof("init", "--remove", "--agent", "claude", "--agent", "codex")
-    assert _files(tmp_path) == {}
+    assert {path.name for path in tmp_path.iterdir()} == {".aof"}
 
 
 def test_without_a_terminal_nothing_is_written_for_agents_that_nobody_named(aof: Aof, tmp_path: Path) -> None:
@@ -82,12 +80,61 @@ def test_without_a_terminal_nothing_is_written_for_agents_that_nobody_named(aof:
     assert _files(tmp_path) == before
 
 
-def test_settings_that_a_person_made_for_aof_stay(aof: Aof, tmp_path: Path) -> None:
-    text = '[mcp_servers.aof]\ncommand = "/opt/aof"\n'
-    (tmp_path / ".codex").mkdir()
-    (tmp_path / ".codex/config.toml").write_text(text)
-    aof("init", "--agent", "codex")
-    assert (tmp_path / ".codex/config.toml").read_text() == text
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [
+        ("codex", ".codex/config.toml", '[mcp_servers.aof]\ncommand = "/opt/aof"\n'),
+        ("codex", ".codex/config.toml", '[mcp_servers]\naof = { command = "/opt/aof" }\n'),
+        ("codex", ".codex/config.toml", 'mcp_servers.aof.command = "/opt/aof"\n'),
+        ("claude", ".mcp.json", '{"mcpServers": {"aof": {"command": "/opt/aof", "args": ["mcp"]}}}'),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"aof": {"url": "http://127.0.0.1:4711/mcp"}}}'),
+    ],
+)
+def test_settings_that_a_person_made_for_aof_stay(aof: Aof, tmp_path: Path, kind: str, path: str, text: str) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(text)
+    for words in (("init",), ("init", "--remove")):
+        assert aof(*words, "--agent", kind).code == 0
+        assert (tmp_path / path).read_text() == text
+
+
+@pytest.mark.parametrize("text", [b"", b"{}\n", b'{\n  "mcpServers": {}\n}\n', b'{"mcpServers": {/* none */}}'])
+def test_settings_that_held_nothing_are_the_same_after_remove(aof: Aof, tmp_path: Path, text: bytes) -> None:
+    paths = [tmp_path / name for name in (".mcp.json", "CLAUDE.md", "AGENTS.md", ".codex/config.toml")]
+    paths[-1].parent.mkdir()
+    for path in paths:
+        path.write_bytes(text if path.suffix == ".json" else b"")
+    before = _files(tmp_path)
+    assert aof("init", "--agent", "claude", "--agent", "codex").code == 0
+    assert all(b"aof" in content for content in _files(tmp_path).values())
+    assert aof("init", "--remove", "--agent", "claude", "--agent", "codex").code == 0
+    assert _files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [(".mcp.json", "{'a': 1}"), (".mcp.json", '{"a": 1} x'), (".codex/config.toml", "a = [\n"),
+     (".codex/config.toml", "mcp_servers = { x = { command = 'y' } }\n")],
+)  # fmt: skip
+def test_settings_that_cannot_be_understood_are_named_and_nothing_is_written(
+    aof: Aof, tmp_path: Path, path: str, text: str
+) -> None:
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(text)
+    before = _files(tmp_path)
+    refused = aof("init", "--agent", "claude", "--agent", "codex", "--json")
+    assert (refused.code, refused.error["code"], path in refused.error["message"]) == (2, "invalid", True)
+    assert _files(tmp_path) == before
+
+
+def test_a_link_out_of_the_project_is_not_followed(aof: Aof, tmp_path: Path) -> None:
+    shared = tmp_path.parent / f"{tmp_path.name}-shared.md"
+    shared.write_text("# Everybody's\n")
+    (tmp_path / "CLAUDE.md").symlink_to(shared)
+    refused = aof("init", "--agent", "claude", "--json")
+    assert (refused.code, "CLAUDE.md" in refused.error["message"]) == (2, True)
+    assert shared.read_text() == "# Everybody's\n"
+    assert not (tmp_path / ".mcp.json").exists()
 
 
 def test_two_names_of_one_file_get_one_block(aof: Aof, tmp_path: Path) -> None:

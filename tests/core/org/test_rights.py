@@ -103,6 +103,15 @@ def test_leads_maintainers_and_whoever_is_not_in_the_chart_may(
         world.act(kind, world.into(status), agent, **fields)
 
 
+def test_an_agent_that_the_chart_forgot_has_the_rights_of_a_worker_once_it_is_proven(world: World) -> None:
+    running, reviewed, own = world.into("in-progress"), world.into("review"), world.create(actor="stray")
+    for kind, task, fields in ((c.CancelTask, running, {}), (c.Approve, reviewed, {}), (c.Complete, reviewed, {})):
+        refusal = world.refuse(kind, task, "stray", proven="stray", **fields)
+        assert refusal.code == "not_allowed"
+    world.act(c.CancelTask, own, "stray", proven="stray")
+    world.act(c.CancelTask, running, "own", proven="own")
+
+
 def test_a_worker_may_steer_what_it_made_owns_holds_or_is_meant_to_do(world: World) -> None:
     mine = [
         world.create(actor="bob"),

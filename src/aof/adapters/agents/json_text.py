@@ -26,43 +26,52 @@ class Member:
 def with_member(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with the value under the path; objects that are missing on the way are made."""
     inside, members, depth = _innermost(text, path)
-    missing = path[depth:]
-    if not missing:
-        found = members[path[-1]]
-        same = _plain(text[found.value : found.end]) == value
-        return text if same else text[: found.value] + _shown(value, depth, text) + text[found.end :]
-    for name in reversed(missing[1:]):
-        value = {name: value}
-    newline = _newline(text)
-    member = f"{newline}{'  ' * (depth + 1)}{json.dumps(missing[0])}: {_shown(value, depth + 1, text)}"
-    rest = "," if members else newline + "  " * depth
-    return text[:inside] + member + rest + text[inside:]
+    if depth < len(path):
+        return text[:inside] + _added(text, path, depth, value, alone=not members) + text[inside:]
+    found = members[path[-1]]
+    same = _plain(text[found.value : found.end]) == value
+    return text if same else text[: found.value] + _shown(value, path, text) + text[found.end :]
+
+
+def member(text: str, path: tuple[str, ...]) -> tuple[bool, Any]:
+    """Whether there is something under the path, and what; None for what is no plain JSON."""
+    _, members, depth = _innermost(text, path)
+    if depth < len(path):
+        return False, None
+    found = members[path[-1]]
+    return True, _plain(text[found.value : found.end])
 
 
 def without_member(text: str, path: tuple[str, ...]) -> str:
-    """The text without what is under the path; an object that is empty then goes as well, but for the outermost."""
+    """The text without what is under the path: as it was before that came, unless people have changed the place."""
     _, members, depth = _innermost(text, path)
     if depth < len(path):
         return text
     found = members[path[-1]]
+    value = _plain(text[found.value : found.end])
+    for above in range(len(path)):  # we have made all of the path, or only its end
+        inside, there, _ = _innermost(text, (*path[:above], ""))
+        ours = _added(text, path, above, value, alone=len(there) == 1)
+        if text.startswith(ours, inside):
+            return text[:inside] + text[inside + len(ours) :]
     before, after = text[: found.start].rstrip(), text[found.end :]
     if after.lstrip().startswith(","):
-        text = before + after[after.index(",") + 1 :]
-    elif before.endswith(","):
-        text = before[:-1] + after
-    else:
-        text = before + after.lstrip()
-    emptied = len(members) == 1 and len(path) > 1
-    return without_member(text, path[:-1]) if emptied else text
+        return before + after[after.index(",") + 1 :]
+    return before[:-1] + after if before.endswith(",") else before + after.lstrip()
 
 
-def is_empty(text: str) -> bool:
-    """Whether nothing is left of the outermost object."""
-    return "".join(text.split()) == "{}"
+def _added(text: str, path: tuple[str, ...], depth: int, value: Any, *, alone: bool) -> str:
+    """What is put at the beginning of an object. Each case looks different, so that it can be told which one it was."""
+    shown = _shown(value, path, text)
+    for name in reversed(path[depth + 1 :]):
+        shown = f"{{ {json.dumps(name)}: {shown} }}"
+    written = f"{json.dumps(path[depth])}: {shown}"
+    return written if alone else f"{_newline(text)}{'  ' * (depth + 1)}{written},"
 
 
 def _innermost(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member], int]:
     """As deep as the path exists: where that object's inside begins, its members, and how many names were found."""
+    _check(text)
     inside, members = _members(text, _first(text))
     for depth, name in enumerate(path):
         if name not in members:
@@ -71,6 +80,29 @@ def _innermost(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member]
             return inside, members, depth + 1
         inside, members = _members(text, members[name].value)
     raise AssertionError
+
+
+def _check(text: str) -> None:
+    """Refuse what is no JSON even without its comments and last commas."""
+    words, end = [""], 0
+    for token in _TOKEN.finditer(text):
+        word = token.group()
+        if text[end : token.start()].strip():
+            break
+        end = token.end()
+        if word.startswith(("//", "/*", "\ufeff")):
+            continue
+        if word in ("}", "]") and words[-1] == ",":
+            words.pop()
+        words.append(word)
+    try:
+        json.loads(" ".join(words))
+    except (ValueError, RecursionError):
+        whole = False
+    else:
+        whole = not text[end:].strip()
+    if not whole:
+        raise InvalidInput("the settings are no JSON", "correct the file, or add the settings by hand")
 
 
 def _first(text: str) -> int:
@@ -115,6 +147,6 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _shown(value: Any, depth: int, text: str) -> str:
+def _shown(value: Any, path: tuple[str, ...], text: str) -> str:
     newline = _newline(text)
-    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", newline + "  " * depth)
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", newline + "  " * len(path))

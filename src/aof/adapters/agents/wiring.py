@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from aof.adapters.agents.blocks import with_block, without_block
-from aof.adapters.agents.json_text import is_empty, with_member, without_member
+from aof.adapters.agents.json_text import member, with_member, without_member
 from aof.adapters.agents.kinds import KINDS, NOTES, NOTES_BEGIN, NOTES_END, TOML_MARKS, Kind, kind_named
 from aof.core.errors import InvalidInput, StorageFailed
 
 Action = Literal["create", "change", "delete"]
 _SERVER = ("mcpServers", "aof")
-_BY_HAND = re.compile(r"^\s*\[\s*mcp_servers\s*\.\s*[\"']?aof[\"']?\s*\]", re.MULTILINE)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +49,13 @@ def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bo
                 "'generic' suits every agent that reads AGENTS.md",
             )
         for path in filter(None, (kind.settings, kind.notes)):
-            real = os.path.realpath(f"{project}/{path}")
+            real = _inside(project, path)
             if real not in texts:
                 texts[real] = before[real] = _read(real)
-            texts[real] = _next(texts[real], path, kind, command, remove=remove)
+            try:
+                texts[real] = _next(texts[real], path, kind, command, remove=remove)
+            except InvalidInput as error:
+                raise InvalidInput(f"{path}: {error.message}", error.hint) from None
     return [
         _change(os.path.relpath(path, os.path.realpath(project)), before[path], after)
         for path, after in texts.items()
@@ -68,6 +70,9 @@ def make(project: str, changes: list[Change]) -> None:
         try:
             if change.after is None:
                 os.unlink(path)
+                if os.path.dirname(change.path):
+                    with suppress(OSError):  # a folder that others use as well is not empty
+                        os.rmdir(os.path.dirname(path))
                 continue
             os.makedirs(os.path.dirname(path), exist_ok=True)
             mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o644
@@ -89,29 +94,41 @@ def _next(text: str | None, path: str, kind: Kind, command: list[str], *, remove
 
 def _notes(text: str | None, *, remove: bool) -> str | None:
     if not remove:
-        return with_block(text or "", NOTES_BEGIN, NOTES, NOTES_END)
-    return (without_block(text, NOTES_BEGIN, NOTES_END) or None) if text else text
+        return with_block(text, NOTES_BEGIN, NOTES, NOTES_END)
+    return without_block(text, NOTES_BEGIN, NOTES_END) if text else text
 
 
 def _json(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> str | None:
-    if not remove:
-        return with_member(text, _SERVER, _server(kind, command)) if text else _fresh(_server(kind, command))
+    server = _server(kind, command)
     if not text:
+        return text if remove else _fresh(server) if text is None else _fresh(server).rstrip()
+    there, present = member(text, _SERVER)
+    if there and not _is_ours(present, kind):
         return text
-    left = without_member(text, _SERVER)
-    return None if left != text and is_empty(left) else left
+    if not remove:
+        return with_member(text, _SERVER, server)
+    if text.rstrip() == _fresh(present).rstrip():
+        return "" if text == text.rstrip() else None
+    return without_member(text, _SERVER)
 
 
 def _fresh(server: dict[str, Any]) -> str:
-    return json.dumps({_SERVER[0]: {_SERVER[1]: server}}, indent=2) + "\n"
+    return json.dumps({_SERVER[0]: {_SERVER[1]: server}}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _is_ours(server: Any, kind: Kind) -> bool:
+    """Whether we have written these settings; those that a person wrote stay as they are."""
+    if not isinstance(server, dict) or server.keys() != {"command", "args", "env"}:
+        return False
+    args = server["args"]
+    return server["env"] == {"AOF_ACTOR": kind.name} and isinstance(args, list) and args[-1:] == ["mcp"]
 
 
 def _toml(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> str | None:
     begin, end = TOML_MARKS
-    if remove:
-        return (without_block(text, begin, end) or None) if text else text
-    if text and begin not in text and _BY_HAND.search(text):
-        return text
+    own = without_block(text, begin, end) if text else text
+    if remove or "aof" in _servers(own or ""):
+        return own if remove else text
     server = _server(kind, command)
     environment = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
     lines = [
@@ -120,11 +137,33 @@ def _toml(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> 
         f"args = {json.dumps(server['args'])}",
         f"env = {{ {environment} }}",
     ]
-    return with_block(text or "", begin, "\n".join(lines), end)
+    added = with_block(text, begin, "\n".join(lines), end)
+    _servers(added)
+    return added
+
+
+def _servers(text: str) -> dict[str, Any]:
+    """The servers that Codex would start."""
+    import tomllib  # noqa: PLC0415 - for one kind of agent
+
+    try:
+        found = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers", {})
+    except tomllib.TOMLDecodeError as error:
+        hint = "correct the file, or add the settings by hand"
+        raise InvalidInput(f"the settings are no TOML, or would be none any more: {error}", hint) from None
+    return found if isinstance(found, dict) else {}
 
 
 def _server(kind: Kind, command: list[str]) -> dict[str, Any]:
     return {"command": command[0], "args": command[1:], "env": {"AOF_ACTOR": kind.name}}
+
+
+def _inside(project: str, path: str) -> str:
+    """The file itself, if it is one of the project: what a link shares with others is not ours to change."""
+    real, root = os.path.realpath(f"{project}/{path}"), os.path.realpath(project)
+    if os.path.commonpath((real, root)) != root:
+        raise InvalidInput(f"{path} is a link out of the project", "change what it leads to by hand, or unlink it")
+    return real
 
 
 def _read(path: str) -> str | None:

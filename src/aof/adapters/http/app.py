@@ -19,21 +19,23 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aof.adapters.http.answers import PREFIX, answer, failure
-from aof.adapters.http.guard import Authenticate, Guard
+from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.openapi import document
 from aof.adapters.http.routes import operation_routes
-from aof.adapters.http.stream import Follower, event_stream
+from aof.adapters.http.stream import event_stream
 from aof.app.fabric import Fabric
+from aof.bridge import Follower
 from aof.core.errors import InvalidInput, NotFound
 
 _OPEN = ("/health", "/openapi.json")
+_EVENTS = f"{PREFIX}/events"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Mounted(Protocol):
     """Another ASGI endpoint that works on the same fabric."""
 
-    def running(self, fabric: Fabric) -> Any:
+    def running(self, follower: Follower) -> Any:
         """The context in which it works."""
         ...
 
@@ -43,11 +45,16 @@ class Mounted(Protocol):
 
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the application behaves. `hosts` are the names that it may be called by."""
+    """How the application behaves. `hosts` are the names that it may be called by.
+
+    A body must be there after `body_seconds`; whether a stream's token still counts is seen after `look_again` seconds.
+    """
 
     authenticate: Authenticate
     hosts: tuple[str, ...] = LOOPBACK
     max_body: int = 11_000_000
+    body_seconds: float = 60.0
+    look_again: float = 5.0
     version: str = ""
 
 
@@ -63,11 +70,10 @@ def make_app(
         fabric = await anyio.to_thread.run_sync(fabric_factory)
         async with AsyncExitStack() as stack:
             stack.callback(fabric.close)
-            app.state.fabric = fabric
             app.state.follower = Follower(fabric)
             await stack.enter_async_context(app.state.follower.running())
             for endpoint in mounted.values():
-                await stack.enter_async_context(endpoint.running(fabric))
+                await stack.enter_async_context(endpoint.running(app.state.follower))
             yield
 
     async def health(_request: Request) -> Response:
@@ -80,16 +86,18 @@ def make_app(
         *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
         Route("/openapi.json", openapi),
-        Route(f"{PREFIX}/events", event_stream(lambda request: request.app.state.follower)),
-        *operation_routes(lambda request: request.app.state.fabric, settings.max_body),
+        Route(_EVENTS, event_stream(lambda request: request.app.state.follower)),
+        *operation_routes(lambda request: request.app.state.follower, settings.max_body),
     ]
-    guard = Middleware(
-        Guard,
-        authenticate=settings.authenticate,
+    limits = Limits(
         hosts=settings.hosts,
         open_paths=_OPEN,
+        streams=(_EVENTS, *mounted),
         max_body=settings.max_body,
+        body_seconds=settings.body_seconds,
+        look_again=settings.look_again,
     )
+    guard = Middleware(Guard, authenticate=settings.authenticate, limits=limits)
     return Starlette(
         routes=routes, middleware=[guard], lifespan=lifespan, exception_handlers={HTTPException: _no_route}
     )

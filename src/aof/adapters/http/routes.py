@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -9,31 +10,34 @@ from typing import Any
 
 import anyio.to_thread
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from aof.adapters.http.answers import PREFIX, answer, failure, fault, method_of
 from aof.adapters.http.guard import CALLER
-from aof.app.calling import parameters, perform
-from aof.app.catalogue import OPERATIONS, Operation
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import OPERATIONS, Operation, Params
 from aof.app.fabric import Fabric
 from aof.app.schemas import input_schema
+from aof.bridge import Follower, asked
 from aof.core.errors import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _log = logging.getLogger(__name__)
+_GONE = 499
+_LONG = 65_536  # bytes: what takes longer to read holds up nobody else
 
 
-def operation_routes(fabric_of: Callable[[Request], Fabric], max_body: int) -> list[Route]:
+def operation_routes(follower_of: Callable[[Request], Follower], max_body: int) -> list[Route]:
     """A route for every operation."""
     return [
-        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, fabric_of, max_body), methods=[method_of(operation)])
+        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, follower_of, max_body), methods=[method_of(operation)])
         for operation in OPERATIONS
     ]
 
 
-def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_body: int) -> Endpoint:
+def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], max_body: int) -> Endpoint:
     properties = input_schema(operation)["properties"]
     lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
 
@@ -42,16 +46,25 @@ def _endpoint(operation: Operation, fabric_of: Callable[[Request], Fabric], max_
             if operation.effect == "read":
                 params = parameters(operation, _query(request, lists), strict=False)
             else:
-                params = parameters(operation, _object(await bounded_body(request, max_body)))
-            work = partial(perform, fabric_of(request), operation, params, request.scope[CALLER])
-            return answer(await anyio.to_thread.run_sync(work))
+                body = await bounded_body(request, max_body)
+                given = _object(body) if len(body) < _LONG else await anyio.to_thread.run_sync(_object, body)
+                params = parameters(operation, given)
+            follower = follower_of(request)
+            work = partial(_done, follower.fabric, operation, request.scope[CALLER])
+            return answer(await asked(follower, params, work, request.is_disconnected))
         except AofError as error:
             return failure(error)
+        except ClientDisconnect:
+            return Response(status_code=_GONE)  # which nobody reads
         except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             _log.exception("%s failed", operation.name)
             return fault()
 
     return endpoint
+
+
+def _done(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> Any:
+    return perform(fabric, operation, params, caller)
 
 
 def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:
@@ -77,8 +90,18 @@ async def bounded_body(request: Request, most: int) -> bytes:
 def _object(body: bytes) -> Any:
     try:
         given = msgspec.json.decode(body or b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        json.loads(body or b"{}", object_pairs_hook=_named_once)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise InvalidInput(f"the body is no JSON: {str(error)[:200]}", "send a JSON object") from None
     if not isinstance(given, dict):
         raise InvalidInput("the body is no JSON object", "send the parameters as a JSON object")
     return given
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> None:
+    """Of two values of one name nobody can say which is meant, and others may read the other one."""
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise InvalidInput(f"the body names {name[:80]!r} twice", "give each name once")
+        names.add(name)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -14,58 +12,11 @@ from starlette.responses import Response, StreamingResponse
 
 from aof.adapters.http.answers import failure
 from aof.app.fabric import Fabric
+from aof.bridge import PATIENCE, Follower
 from aof.core.errors import AofError, InvalidInput
 from aof.core.events import Event
 
-_PATIENCE = 1.0  # seconds that one look at the log waits
-_KEEPALIVE = 15.0  # seconds after which a silent stream says that it lives
 _PAGE = 500
-
-
-class Follower:
-    """One look at the log for all streams: many cost one waiting thread, and none costs none."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self.fabric = fabric
-        self.head = 0
-        self._news = anyio.Event()
-        self._waiting = 0
-        self._wanted = anyio.Event()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Look at the log until the context ends."""
-        self.head = await anyio.to_thread.run_sync(self.fabric.store.head)
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._look)
-            yield
-            group.cancel_scope.cancel()
-
-    async def _look(self) -> None:
-        store = self.fabric.store
-        while True:
-            await self._wanted.wait()
-            with suppress(AofError):
-                wait = partial(store.wait, self.head, _PATIENCE)
-                if await anyio.to_thread.run_sync(wait, abandon_on_cancel=True):
-                    self.head = await anyio.to_thread.run_sync(store.head)
-                    self._news.set()
-                    self._news = anyio.Event()
-
-    async def after(self, seq: int) -> bool:
-        """Wait for an event after this one; False when it is time to say that we live."""
-        if self.head > seq:
-            return True
-        self._waiting += 1
-        self._wanted.set()
-        try:
-            with anyio.move_on_after(_KEEPALIVE):
-                await self._news.wait()
-        finally:
-            self._waiting -= 1
-            if not self._waiting:
-                self._wanted = anyio.Event()
-        return self.head > seq
 
 
 def event_stream(follower_of: Callable[[Request], Follower]) -> Callable[[Request], object]:
@@ -108,6 +59,8 @@ async def _frames(follower: Follower, after: int, task_id: str | None, kind: str
             after = event.seq
             if task_id in (None, event.task_id) and kind in (None, event.type):
                 yield _frame(event)
+        if not page:  # another log has taken the place of this one, and has not come as far
+            await anyio.sleep(PATIENCE)
 
 
 def _page(fabric: Fabric, after: int) -> list[Event]:

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from aof.adapters.mcp.hub import CallerOf, Hub
+from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
-from aof.app.fabric import Fabric
+from aof.bridge import Follower
+
+_NO_SESSION = 404
 
 
 class McpOverHttp:
@@ -31,12 +38,13 @@ class McpOverHttp:
         self._tiers = tiers
         self._version = version
         self._max_body = max_body
+        self._presence = Presence()
         self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
-    async def running(self, fabric: Fabric) -> AsyncIterator[None]:
+    async def running(self, follower: Follower) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
-        hub = Hub(fabric, self._caller_of, self._tiers)
+        hub = Hub(follower, self._caller_of, self._tiers, self._presence)
         self._manager = StreamableHTTPSessionManager(
             self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
         )
@@ -50,7 +58,24 @@ class McpOverHttp:
         """The server that is mounted."""
         return make_server(hub, version=self._version)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. A session is only for the caller that has opened it."""
         assert self._manager is not None
-        await self._manager.handle_request(scope, receive, send)
+        request = Request(scope)
+        caller = self._caller_of(request)
+        owner = AccessToken(token="", client_id=caller.actor, scopes=[], subject=caller.role)
+        known = {**scope, "user": AuthenticatedUser(owner)}
+        session = request.headers.get(SESSION_HEADER)
+        if session is None:
+            await self._manager.handle_request(known, receive, send)
+            return
+        with self._presence.of(session).calling(listens=request.method == "GET"):
+            await self._manager.handle_request(known, receive, self._noting(session, send))
+
+    def _noting(self, session: str, send: Send) -> Send:
+        async def noted(message: Message) -> None:
+            if message.get("status") == _NO_SESSION:
+                self._presence.forget(session)
+            await send(message)
+
+        return noted

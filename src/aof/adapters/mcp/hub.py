@@ -14,8 +14,9 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from mcp.server.subscriptions import InMemorySubscriptionBus
 
+from aof.adapters.mcp.presence import Presence
 from aof.app.calling import Caller
-from aof.app.fabric import Fabric
+from aof.bridge import Follower
 
 _Answer = TypeVar("_Answer")
 CallerOf = Callable[[Any], Caller]
@@ -24,10 +25,14 @@ CallerOf = Callable[[Any], Caller]
 class Hub:
     """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it."""
 
-    def __init__(self, fabric: Fabric, caller_of: CallerOf, tiers: tuple[str, ...]) -> None:
-        self.fabric = fabric
+    def __init__(
+        self, follower: Follower, caller_of: CallerOf, tiers: tuple[str, ...], presence: Presence | None = None
+    ) -> None:
+        self.follower = follower
+        self.fabric = follower.fabric
         self.caller_of = caller_of
         self.tiers = tiers
+        self.presence = presence or Presence()
         self.bus = InMemorySubscriptionBus()
         self.stopping = False
         self.background: TaskGroup | None = None

@@ -26,7 +26,7 @@ from aof.adapters.mcp import followed, resources
 from aof.adapters.mcp.changes import Changes
 from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.sessions import Session, session_of
-from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, refused, tools
+from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.catalogue import BY_TOOL
 from aof.core.errors import AofError
 
@@ -100,9 +100,11 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         try:
+            check_wait(wait)
             caller, session = session_of(hub, ctx, alone)
-            result, secrets = await call(hub, operation, given, caller, session)
-            if wait is True and followed.understood(ctx):
+            gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
+            result, secrets = await call(hub, operation, given, caller, session, gone=gone)
+            if wait and followed.understood(ctx):
                 return await followed.handle(hub, result)
         except AofError as error:
             return refused(error)

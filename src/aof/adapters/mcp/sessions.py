@@ -15,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.presence import SESSION_HEADER
 from aof.app.calling import Caller
 from aof.app.catalogue import Operation
 from aof.app.fabric import Fabric
@@ -33,8 +34,9 @@ _log = logging.getLogger(__name__)
 class Session:
     """One agent's connection."""
 
-    def __init__(self, hub: Hub, caller: Caller, run: str | None = None) -> None:
+    def __init__(self, hub: Hub, caller: Caller, run: str | None = None, name: str | None = None) -> None:
         self.caller = caller
+        self._name = name
         self._hub = hub
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
         self._secrets: dict[str, str] = {}
@@ -97,22 +99,33 @@ class Session:
             anyio.from_thread.run_sync(self._hub.start, self._keep, task_id, run, expires_at)
 
     async def _keep(self, task_id: str, run: str, expires_at: str) -> None:
-        """Renew a lease until the run is over."""
+        """Renew a lease until the run is over. A client that is away may be so for as long as the lease lasts."""
+        pause = self._until_next(expires_at)
         while True:
-            left = millis(expires_at) - self._hub.fabric.now()
-            await anyio.sleep(max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST))
+            await anyio.sleep(pause)
             if run not in self._claimed:
                 return
+            if self._name is not None and not self._hub.presence.of(self._name).is_there():
+                continue
             try:
-                expires_at = (await self._hub.ask(self._as_holder(run).heartbeat, task_id, run=run)).expires_at
+                beaten = await self._hub.ask(self._as_holder(run).heartbeat, task_id, run=run)
             except AofError as error:
                 if error.kind != "unavailable":
                     self._drop(run)
                     return
+            else:
+                pause = self._until_next(beaten.expires_at)
+
+    def _until_next(self, expires_at: str) -> float:
+        """Seconds from one beat to the next."""
+        left = millis(expires_at) - self._hub.fabric.now()
+        return max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST)
 
     async def end(self) -> None:
         """The session is over: what it reported is carried out, and what it held without a report fails by name."""
         held, self._claimed = self._claimed, {}
+        if self._name is not None:
+            self._hub.presence.forget(self._name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
         for run in held:
@@ -136,7 +149,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     connection = ctx.session._connection  # noqa: SLF001 - the only way to what lives as long as the connection
     session = connection.state.get(_STATE)
     if session is None:
-        session = connection.state[_STATE] = Session(hub, caller)
+        name = ctx.request.headers.get(SESSION_HEADER) if ctx.request is not None else None
+        session = connection.state[_STATE] = Session(hub, caller, name=name)
         connection.exit_stack.push_async_callback(session.end)
     if (session.caller.actor, session.caller.role) != (caller.actor, caller.role):
         raise ActorMismatch(f"this session is {session.caller.actor}'s", "open a session of your own")

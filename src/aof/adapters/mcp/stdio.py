@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import anyio
+from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.lines import Lines, answering
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller
 from aof.app.fabric import Fabric
+from aof.bridge import Follower
 
 
 def serve_stdio(
@@ -20,11 +26,19 @@ def serve_stdio(
     With the secret of the run that the process was started for, a call cannot.
     """
     caller = Caller(fabric.actor, "agent", proven=True, secret=secret) if secret else Caller(fabric.actor)
-    hub = Hub(fabric, lambda _request: caller, tiers)
-    anyio.run(_serve, hub, Session(hub, caller, run), version)
+    anyio.run(_serve, fabric, caller, tiers, run, version)
 
 
-async def _serve(hub: Hub, alone: Session, version: str) -> None:
-    server = make_server(hub, alone, version)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+async def _serve(fabric: Fabric, caller: Caller, tiers: tuple[str, ...], run: str | None, version: str) -> None:
+    follower = Follower(fabric)
+    hub = Hub(follower, lambda _request: caller, tiers)
+    server = make_server(hub, Session(hub, caller, run), version)
+    lines = Lines()
+    understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with (
+        follower.running(),
+        stdio_server(stdin=cast("AsyncFile[str]", lines)) as (read, write),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(answering, lines, read, write, understood)
+        await server.run(messages, write, server.create_initialization_options())

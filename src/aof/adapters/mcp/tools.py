@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,10 +17,11 @@ from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.secrecy import SECRETS, parted, without_secret
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import Operation, listed_in
+from aof.app.catalogue import Operation, Params, listed_in
 from aof.app.schemas import input_schema, output_schema
 from aof.app.telling import Told, told
-from aof.core.errors import AofError
+from aof.bridge import Gone, asked
+from aof.core.errors import AofError, InvalidInput
 
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
@@ -44,6 +46,13 @@ def can_wait(operation: Operation) -> bool:
     return operation.name == "create"
 
 
+def check_wait(wait: object) -> None:
+    """Refuse what is neither: it might have been meant for something else."""
+    if not isinstance(wait, bool):
+        hint = f"leave '{WAIT}' out, or give true to get a handle"
+        raise InvalidInput(f"'{WAIT}' must be true or false", hint, parameter=WAIT)
+
+
 def _tool(operation: Operation) -> Tool:
     return Tool(
         name=operation.tool,
@@ -59,15 +68,21 @@ def _tool(operation: Operation) -> Tool:
 
 
 async def call(
-    hub: Hub, operation: Operation, given: dict[str, Any], caller: Caller, session: Session | None
+    hub: Hub,
+    operation: Operation,
+    given: dict[str, Any],
+    caller: Caller,
+    session: Session | None,
+    *,
+    gone: Gone | None = None,
 ) -> tuple[Any, list[str]]:
     """Perform the operation; raises AofError. With the result come secrets that no session keeps."""
     params = parameters(operation, given, tool=True)
-    return await hub.ask(_perform, hub, operation, params, caller, session)
+    return await asked(hub.follower, params, partial(_perform, hub, operation, caller, session), gone)
 
 
 def _perform(
-    hub: Hub, operation: Operation, params: Any, caller: Caller, session: Session | None
+    hub: Hub, operation: Operation, caller: Caller, session: Session | None, params: Params
 ) -> tuple[Any, list[str]]:
     if session is None:
         return parted(perform(hub.fabric, operation, params, caller))

@@ -38,11 +38,20 @@ class OnTask(Params, frozen=True, kw_only=True):
     task_id: TaskId
 
 
+class Taught(msgspec.Struct, frozen=True):
+    """What the values of a parameter do, and parameters of a call that works."""
+
+    parameter: str
+    meaning: str
+    example: tuple[tuple[str, str], ...]
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
     `name` is the fabric's method unless `ask` says how to call it. `acts` names the parameter that says who acts.
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
+    `taught` says, for a parameter that is often given wrong, what its values do.
     """
 
     name: str
@@ -57,6 +66,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
     ask: Callable[..., Any] | None = None
+    taught: tuple[Taught, ...] = ()
 
     @property
     def runs(self) -> bool:

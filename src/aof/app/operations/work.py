@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from aof.app.operations.row import OnTask, Operation, Params, Run, Text
+from aof.app.operations.row import OnTask, Operation, Params, Run, Taught, Text
 from aof.app.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
 from aof.core.tasks.kinds import Cause, Priority, Status, Visibility
+from aof.core.workflows.outcomes import MEANINGS
 
 Outcome = Literal["complete", "needs_review", "blocked"]
 Object = dict[str, Any]
@@ -205,6 +206,7 @@ ROWS: tuple[Operation, ...] = (
         tier="core",
         acts="agent",
         tool_shows=("task_id", "summary", "outcome", "blockers", "caller_role", "run", "actor"),
+        taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(
         name="update",

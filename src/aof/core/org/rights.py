@@ -1,6 +1,7 @@
 """What the agents of a chart may do: one table of rights by kind, asked in one place for every command.
 
-Whoever is not in the chart is not limited by it. Must not know routing or capacity.
+Whoever is not in the chart is not limited by it, unless a token or a secret proves that it is an agent: then it has
+what a worker has. Must not know routing or capacity.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def acting(task: Task | None, command: c.OnTask) -> str:
 def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
     """The refusal of what the acting agent's kind does not allow."""
     agent = acting(task, command)
-    if task is None or agent not in chart.by_id:
+    if task is None or (agent not in chart.by_id and agent != command.proven):
         return None
     right = right_for(task, command)
     worked = did(task, agent)

@@ -23,7 +23,7 @@ from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.walk import Walk
 
 OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
-_MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"
+MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"
 
 
 def complete(records: Records, command: c.Complete, now: int) -> Verdict:
@@ -79,7 +79,7 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str 
     at = hop or current(workflow)
     return OutcomeRequired(
         f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what or 'an outcome is required'}",
-        f"gated tasks need the parameter 'outcome' ({_MEANINGS}) and take a 'summary'",
+        f"gated tasks need the parameter 'outcome' ({MEANINGS}) and take a 'summary'",
         Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
         hop=at,
         outcomes=list(OUTCOMES),
