@@ -18,7 +18,8 @@ import msgspec
 from aof.app.fabric import Fabric
 from aof.app.operations.row import Params
 from aof.app.operations.work import Claim
-from aof.core.errors import AofError, AtCapacity, NothingReady
+from aof.app.patience import PASSING, Passing, may_pass
+from aof.core.errors import AofError, NothingReady
 
 _Answer = TypeVar("_Answer")
 Gone = Callable[[], Awaitable[bool]]
@@ -81,7 +82,7 @@ async def asked(
 
     `gone` tells that nobody waits for the answer any more: nothing is claimed for who cannot learn of it.
     """
-    if not isinstance(params, Claim) or not params.wait or params.task_id is not msgspec.UNSET:
+    if not isinstance(params, Claim) or not params.wait:
         return await anyio.to_thread.run_sync(work, params)
     deadline = anyio.current_time() + params.wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))
@@ -89,21 +90,19 @@ async def asked(
         if gone is not None and await gone():
             raise NothingReady("nobody waits for the answer any more", "call again")
         seen, answer = await anyio.to_thread.run_sync(once, limiter=follower.trying)
-        if not isinstance(answer, AofError):
+        if not isinstance(answer, PASSING):
             return answer
         left = deadline - anyio.current_time()
-        if left <= 0:
+        if left <= 0 or not may_pass(answer):
             raise answer
         with anyio.move_on_after(min(left, PATIENCE)):  # the wait of a retry ends without any event
             await follower.after(seen)
 
 
-def _once(
-    fabric: Fabric, work: Callable[[Params], _Answer], params: Params
-) -> tuple[int, _Answer | NothingReady | AtCapacity]:
+def _once(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer | Passing]:
     """One try, with the number of the last event before it."""
     seen = fabric.store.head()
     try:
         return seen, work(params)
-    except (NothingReady, AtCapacity) as error:
+    except PASSING as error:
         return seen, error

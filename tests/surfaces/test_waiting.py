@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -41,11 +42,11 @@ def _answer(connection: socket.socket) -> Any:
 
 
 @contextmanager
-def _waiting(http: OverHttp, many: int) -> Iterator[list[socket.socket]]:
+def _waiting(http: OverHttp, many: int, **given: str) -> Iterator[list[socket.socket]]:
     """So many agents that wait; each on a connection of its own."""
     with ExitStack() as stack:
-        claims = ({"agent": f"waiting-{number}", "wait": 60} for number in range(many))
-        yield [stack.enter_context(_sent(http, f"{PREFIX}/claim", given)) for given in claims]
+        claims = ({"agent": f"waiting-{number}", "wait": 60, **given} for number in range(many))
+        yield [stack.enter_context(_sent(http, f"{PREFIX}/claim", claim)) for claim in claims]
 
 
 def test_a_server_answers_others_while_many_claims_wait_and_each_gets_what_comes(http: OverHttp) -> None:
@@ -55,6 +56,16 @@ def test_a_server_answers_others_while_many_claims_wait_and_each_gets_what_comes
             assert http.client.get(f"{PREFIX}/list", timeout=15).status_code == 200
         made = {http.client.post(f"{PREFIX}/create", json={"title": "Work"}).json()["taskId"] for _ in claims}
         assert {_answer(claim)["taskId"] for claim in claims} == made
+
+
+def test_claims_that_wait_for_one_task_leave_the_server_free_too_and_one_of_them_gets_it(http: OverHttp) -> None:
+    task_id = http.ask("create", title="Wanted")["taskId"]  # type: ignore[index]
+    run = http.ask("claim", task_id=task_id, agent="holder")["runId"]  # type: ignore[index]
+    with _waiting(http, _MANY, taskId=task_id) as claims:
+        assert http.client.get(f"{PREFIX}/list", timeout=15).status_code == 200
+        http.ask("release", task_id=task_id, run=run)
+        answered, _, _ = select.select(claims, (), (), 60)
+        assert [_answer(claim)["taskId"] for claim in answered] == [task_id]
 
 
 @pytest.mark.parametrize("over", ["http", "mcp"])

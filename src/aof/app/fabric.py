@@ -21,14 +21,11 @@ from aof.core.errors import (
     Internal,
     InvalidInput,
     NothingReady,
-    NotReady,
     Refused,
-    ResourceBusy,
     Unauthenticated,
     Unavailable,
     UnreadableTask,
 )
-from aof.core.tasks.lifecycle import FINISHED
 from aof.lazily import Lazily
 from aof.ports.progress import Say, silent
 
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from aof.app import maintenance, results
+    from aof.app import maintenance, patience, results
     from aof.app.held import Held
     from aof.app.maintenance import Diagnosis, Synced
     from aof.app.results import Beaten, Created, Edited, Moved, Reported, Updated
@@ -56,6 +53,7 @@ if TYPE_CHECKING:
 else:  # questions need none of these
     msgspec = Lazily("msgspec")
     maintenance = Lazily("aof.app.maintenance")
+    patience = Lazily("aof.app.patience")
     results = Lazily("aof.app.results")
     limits = Lazily("aof.core.limits")
     c = Lazily("aof.core.tasks.commands")
@@ -224,9 +222,9 @@ class Fabric(Gating, Relating, Controlling, Families):
             seen = self.store.head() if wait > 0 else 0
             try:
                 return claim()
-            except (NothingReady, AtCapacity, NotReady, AlreadyClaimed, ResourceBusy) as refusal:
+            except patience.PASSING as refusal:
                 left = deadline - self._clock.monotonic()
-                if left <= 0 or refusal.details.get("status") in FINISHED:
+                if left <= 0 or not patience.may_pass(refusal):
                     raise
                 self.store.wait(seen, min(left, _LOOK_AGAIN))
 
