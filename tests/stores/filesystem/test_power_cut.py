@@ -319,9 +319,12 @@ def test_a_link_in_place_of_a_file_does_not_keep_the_directory_from_opening(shm_
     prepare(root, Story((create(),), ()))
     path = next(root.glob(f"tasks/*/{ONE}.md"))
     path.unlink()
-    path.symlink_to("/etc/passwd")
+    outside = shm_path / "outside.md"
+    outside.write_text("somebody else's\n", "utf-8")
+    path.symlink_to(outside)
     check_invariants(root, boot=NEXT_BOOT)
     assert not path.is_symlink()
+    assert outside.read_text("utf-8") == "somebody else's\n"
 
 
 # --- damage that no power cut explains

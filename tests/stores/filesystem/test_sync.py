@@ -124,10 +124,13 @@ def test_what_cannot_become_a_task_keeps_its_content(desk: Desk, folder: str, na
 def test_what_is_no_task_of_anybody_is_left_alone(desk: Desk) -> None:
     for name in ("README.md", ".hidden.md", "notes.txt", "#auto.md"):
         desk.drop("ready", name, "mine")
-    (desk.root / "tasks/ready/link.md").symlink_to("/etc/hostname")
+    outside = desk.root.parent / "outside.md"
+    outside.write_text("somebody else's\n", "utf-8")
+    (desk.root / "tasks/ready/link.md").symlink_to(outside)
     before = desk.contents()
     assert desk.fabric.sync() == Synced()
     assert desk.contents() == before
+    assert outside.read_text("utf-8") == "somebody else's\n"
 
 
 def test_an_id_that_a_person_has_used_is_not_given_again(desk: Desk) -> None:
