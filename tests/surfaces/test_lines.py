@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -21,19 +22,29 @@ _OPENING = [
 ]
 
 
-def _spoken(root: Path, *lines: bytes) -> dict[Any, dict[str, Any]]:
-    """What a server says to these lines, by the ID that it answers."""
+def _spoken(root: Path, *lines: bytes, awaited: set[Any]) -> dict[Any, dict[str, Any]]:
+    """What a server says to these lines, by the ID that it answers; it may stop once all awaited ones have come."""
     opening = [json.dumps(message).encode() for message in _OPENING]
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "aof.adapters.cli.main", "mcp"],
         env=environment(root),
-        input=b"\n".join((*opening, *lines, b"")),
-        capture_output=True,
-        check=True,
-        timeout=60,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return {answer["id"]: answer for answer in answers}
+    bound = Timer(60, process.kill)
+    bound.start()
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n".join((*opening, *lines, b"")))
+        process.stdin.flush()
+        answers: dict[Any, dict[str, Any]] = {}
+        while not awaited <= answers.keys() and (line := process.stdout.readline()):
+            answer = json.loads(line)
+            answers[answer["id"]] = answer
+        process.stdin.close()
+    bound.cancel()
+    return answers
 
 
 def _dispatch(arguments: bytes) -> bytes:
@@ -59,7 +70,7 @@ def test_a_line_that_cannot_be_taken_is_answered_and_changes_nothing(
 ) -> None:
     root = Path(init_data_dir(tmp_path / ".aof")[0])
     before = contents(root)
-    said = _spoken(root, line, b"", b'{"jsonrpc":"2.0","id":99,"method":"ping"}')
+    said = _spoken(root, line, b"", b'{"jsonrpc":"2.0","id":99,"method":"ping"}', awaited={answered, 99})
     assert said[answered]["error"]["code"] == code
     assert said[99]["result"] == {}
     assert contents(root) == before
@@ -68,7 +79,7 @@ def test_a_line_that_cannot_be_taken_is_answered_and_changes_nothing(
 def test_a_wait_that_is_neither_true_nor_false_is_refused(tmp_path: Path) -> None:
     root = Path(init_data_dir(tmp_path / ".aof")[0])
     before = contents(root)
-    result = _spoken(root, _dispatch(b'"brief":"b","wait":"yes"'))[7]["result"]
+    result = _spoken(root, _dispatch(b'"brief":"b","wait":"yes"'), awaited={7})[7]["result"]
     assert result["isError"]
     assert "'wait'" in json.loads(result["content"][0]["text"])["error"]["message"]
     assert contents(root) == before
