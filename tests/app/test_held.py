@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -25,11 +26,12 @@ def task_id(room: Room) -> str:
 def test_what_a_claim_answers_is_the_same_in_json_as_ever(fabric: Fabric, task_id: str) -> None:
     work = fabric.claim(agent="ada")
     assert isinstance(work, Claimed)
+    assert re.fullmatch(rf"RUN-{task_id[5:]}-1-[0-9a-f]{{8}}", work.run_id)
     said = msgspec.to_builtins(work)
-    assert said.pop("secret").startswith(f"RUN-{task_id[5:]}-1/ada/")
+    assert said.pop("secret").startswith(f"{work.run_id}/ada/")
     assert said == {
         "taskId": task_id,
-        "runId": f"RUN-{task_id[5:]}-1",
+        "runId": work.run_id,
         "epoch": 1,
         "attempt": 1,
         "expiresAt": "2026-03-02T09:05:00.000Z",

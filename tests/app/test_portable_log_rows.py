@@ -166,7 +166,7 @@ def test_each_report_is_one_event_and_a_heartbeat_is_none(room: Room, tape: Tape
         fabric.heartbeat(task_id, agent="ada")
     lines = tape.lines(task_id, "task.progress")
     assert [line["payload"] for line in lines] == [{"percent": percent} for percent in (10, 20, 30)]
-    assert {line["runId"] for line in lines} == {f"RUN-{task_id[5:]}-1"}
+    assert {line["runId"] for line in lines} == {fabric.get(task_id).last_run}
 
 
 @requirement("task.events.waiting")

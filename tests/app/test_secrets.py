@@ -235,7 +235,8 @@ def test_a_started_agent_finds_its_secret_in_its_environment_and_nobody_else_doe
             up.process.wait(timeout=60)
         assert [fabric.get(task_id).status for task_id in tasks] == ["review", "review"], up.lines
         printed = (root / f"runs/{tasks[0]}/attempts/1/output.log").read_text()
-        assert printed.startswith(f"RUN-{tasks[0][5:]}-1/ada/{'*' * 64}\n")
+        first = json.loads((root / f"runs/{tasks[0]}/run.json").read_text())["runId"]
+        assert printed.startswith(f"{first}/ada/{'*' * 64}\n")
 
 
 def test_a_repeated_claim_by_key_has_no_secret(fabric: Fabric) -> None:
@@ -259,6 +260,6 @@ def test_a_person_is_shown_the_secret_only_where_it_is_needed(on_disk: Fabric, t
         task_id = on_disk.create("By hand").task_id
         words = [sys.executable, "-m", "aof.adapters.cli.main", "claim", task_id, "--agent", "ada"]
         done = subprocess.run(words, env=environment(root), capture_output=True, text=True, check=True, timeout=60)
-        shown.append(f"AOF_RUN_SECRET=RUN-{task_id[5:]}-1/ada/" in done.stdout)
+        shown.append(f"AOF_RUN_SECRET={on_disk.get(task_id).last_run}/ada/" in done.stdout)
         (root / "aof.toml").write_text("schemaVersion = 1\n")
     assert shown == [True, False]

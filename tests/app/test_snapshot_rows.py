@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
+from aof.core.ids import attempt_of
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES, Aof, Room, SameMoment
 from tests.support.portable import Camera, valid
@@ -195,7 +196,7 @@ def test_active_and_earlier_attempts_stand_with_their_task(room: Room, camera: C
     fabric.heartbeat(task_id, run=run)
     task = camera.task(task_id)
     assert [one["status"] for one in task["attempts"]] == ["failed", "failed", "running"]
-    assert [one["runId"] for one in task["attempts"]] == [f"RUN-{task_id[5:]}-{number}" for number in (1, 2, 3)]
+    assert [attempt_of(one["runId"]) for one in task["attempts"]] == [1, 2, 3]
     for attempt in task["attempts"]:
         assert isinstance(attempt["outputRefs"], list)
         for ref in (*attempt["inputRefs"], *attempt["outputRefs"], *attempt["checkpointRefs"]):

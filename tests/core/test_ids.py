@@ -50,23 +50,44 @@ def test_an_id_says_its_day_and_number(day: str, number: int) -> None:
     assert ids.split_task_id(made) == (day, number)
 
 
-@given(number=st.integers(1, 10_000), attempt=st.integers(1, 10_000))
-def test_a_run_names_its_task(number: int, attempt: int) -> None:
+TAGS = st.from_regex(r"[0-9a-f]{8}", fullmatch=True)
+
+
+@given(number=st.integers(1, 10_000), attempt=st.integers(1, 10_000), tag=TAGS | st.just(""))
+def test_a_run_names_its_task_and_attempt_also_without_a_tag(number: int, attempt: int, tag: str) -> None:
     task = ids.task_id("2026-02-21", number)
-    assert ids.task_of_run(ids.run_id(task, attempt)) == task
+    run = ids.run_id(task, attempt, tag)
+    assert (ids.task_of_run(run), ids.attempt_of(run), ids.is_tagged(run)) == (task, attempt, bool(tag))
 
 
 @given(
-    first=st.tuples(st.integers(1, 2000), st.integers(1, 2000)),
-    second=st.tuples(st.integers(1, 2000), st.integers(1, 2000)),
+    first=st.tuples(st.integers(1, 2000), st.integers(1, 2000), TAGS),
+    second=st.tuples(st.integers(1, 2000), st.integers(1, 2000), TAGS),
 )
-def test_no_two_runs_share_an_id(first: tuple[int, int], second: tuple[int, int]) -> None:
-    one, other = (ids.run_id(ids.task_id("2026-02-21", number), attempt) for number, attempt in (first, second))
+def test_no_two_runs_share_an_id(first: tuple[int, int, str], second: tuple[int, int, str]) -> None:
+    one, other = (
+        ids.run_id(ids.task_id("2026-02-21", number), attempt, tag) for number, attempt, tag in (first, second)
+    )
     assert (one == other) == (first == second)
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "RUN-", "RUN-2026-02-21-001", "RUN-x-1", "RUN-2026-02-21-001-", "RUN-2026-02-21-001-\u0661", "x"]
+    "bad",
+    [
+        "",
+        "RUN-",
+        "RUN-2026-02-21-001",
+        "RUN-x-1",
+        "RUN-2026-02-21-001-",
+        "RUN-2026-02-21-001-\u0661",
+        "x",
+        "RUN-2026-02-21-001-1-",
+        "RUN-2026-02-21-001-1-abcdefg0",
+        "RUN-2026-02-21-001-1-ABCDEF00",
+        "RUN-2026-02-21-001-1-0123456",
+        "RUN-2026-02-21-001-1-01234567-1",
+        "RUN-2026-02-21-001-1-01234567\n",
+    ],
 )
 def test_what_is_no_run_names_no_task(bad: str) -> None:
     assert ids.task_of_run(bad) is None

@@ -50,7 +50,7 @@ def events(root: Path, kind: str, hop: str | None = None) -> list[Event]:
 
 def output(root: Path, task_id: str, hop: str, run: str) -> str:
     """What the worker of a hop's run printed."""
-    return (root / "runs" / task_id / "hops" / hop / "attempts" / run.rpartition("-")[2] / "output.log").read_text()
+    return (root / "runs" / task_id / "hops" / hop / "attempts" / run.split("-")[5] / "output.log").read_text()
 
 
 def sound(root: Path) -> bool:

@@ -16,7 +16,7 @@ import pytest
 
 from aof.bootstrap import open_fabric
 from tests.support.requirements import requirement
-from tests.support.served import create, events, once, output, processes, task
+from tests.support.served import create, events, first_run, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -36,7 +36,7 @@ class TestTheServiceItself:
             begun = json.loads(path.read_text())["beatCount"]
             _until(lambda: json.loads(path.read_text())["beatCount"] >= begun + 8, "beats over several leases")
             assert task(root, task_id).status == "in-progress"
-            (pid,) = processes(root, f"RUN-{task_id[5:]}-1")
+            (pid,) = processes(root, first_run(root, task_id))
             up.end(signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
         with open_fabric(root, actor="pm") as fabric:
@@ -48,7 +48,7 @@ class TestTheServiceItself:
         with Up(root) as up:
             task_id = create(root, "ada")
             up.wait("message", task_id)
-            orphans = processes(root, f"RUN-{task_id[5:]}-1")
+            orphans = processes(root, first_run(root, task_id))
             assert len(orphans) == 2
             up.end(signal.SIGKILL)
         assert all(lives(pid) for pid in orphans)
@@ -73,7 +73,7 @@ class TestTheServiceItself:
                 up.wait("message", mine)
                 up.end(signal.SIGKILL)
             (orphan,), (neighbour,) = (
-                processes(root, f"RUN-{one[5:]}-1") for root, one in ((here, mine), (there, theirs))
+                processes(root, first_run(root, one)) for root, one in ((here, mine), (there, theirs))
             )
             (tmp_path / "link").symlink_to(here)
             with Up(tmp_path / "link") as up:
@@ -95,7 +95,7 @@ class TestTheServiceItself:
         given_back = task(root, open_one)
         assert (given_back.status, given_back.retry.failures) == ("ready", 0)
         assert task(root, reported).status == "review"
-        assert not processes(root, f"RUN-{open_one[5:]}-1")
+        assert not processes(root, first_run(root, open_one))
 
     def test_a_second_signal_does_not_wait(self, tmp_path: Path) -> None:
         slow = {"runner": {"kind": "process", "command": scripted("deaf", "update=on", "wait"), "grace": "10m"}}
@@ -106,7 +106,7 @@ class TestTheServiceItself:
             up.process.send_signal(signal.SIGTERM)
             up.wait("stopping")
             assert up.end(signal.SIGTERM) == 1
-        assert not processes(root, f"RUN-{task_id[5:]}-1")
+        assert not processes(root, first_run(root, task_id))
         assert task(root, task_id).status == "ready"
 
     def test_two_services_at_once_run_each_task_once(self, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.bootstrap import open_fabric
+from aof.core.ids import task_of_run
 from tests.support.service import SETTINGS, Up, directory, scripted
 
 # Killed in three places: at once, in the middle, and after the report; together about one run in ten.
@@ -50,7 +51,7 @@ def check_histories(fabric: Fabric, ids: set[str]) -> int:
         elif event.type in ENDS:
             assert running.pop(event.task_id) == event.run_id, "a run that did not hold the task has ended"
     assert not running
-    assert {f"TASK-{run[4:].rpartition('-')[0]}" for run in runs} == ids, "every task was tried"
+    assert {task_of_run(run) for run in runs} == ids, "every task was tried"
     return most
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from aof.bootstrap import open_fabric
 from tests.support.requirements import requirement
-from tests.support.served import create, events, once, output, processes, task
+from tests.support.served import create, events, first_run, once, output, processes, task
 from tests.support.service import Up, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -28,7 +28,7 @@ class TestWorkers:
         assert json.loads(where) == {
             "AOF_DATA_DIR": str(root),
             "AOF_TASK_ID": task_id,
-            "AOF_RUN_ID": f"RUN-{task_id[5:]}-1",
+            "AOF_RUN_ID": first_run(root, task_id),
             "AOF_AGENT": "ada",
             "AOF_EPOCH": "1",
             "cwd": str(tmp_path),
@@ -40,7 +40,7 @@ class TestWorkers:
         size = len(output(root, task_id).encode())
         path = f"runs/{task_id}/attempts/1/output.log"
         assert exited.payload["output"]["stdout"] == {"path": path, "bytes": size, "kept": size}
-        assert (exited.payload["exitCode"], exited.run_id) == (0, f"RUN-{task_id[5:]}-1")
+        assert (exited.payload["exitCode"], exited.run_id) == (0, first_run(root, task_id))
 
     @requirement("task.record.constraints")
     def test_constraints_are_in_the_brief_of_every_attempt(self, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ class TestEnds:
         task_id = create(root, "ada")
         once(root)
         assert task(root, task_id).status == "review"
-        assert not processes(root, f"RUN-{task_id[5:]}-1")
+        assert not processes(root, first_run(root, task_id))
 
     @requirement("task.status.cancelling", "task.events.cancel-requested", "task.control.cancel")
     def test_a_cancelled_task_stops_its_worker_by_force_if_need_be(self, tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ class TestEnds:
             task_id = create(root, "ada")
             child = create(root, "ada", parent_id=task_id, depends_on=[task_id])
             up.wait("message", task_id)
-            (pid,) = processes(root, f"RUN-{task_id[5:]}-1")
+            (pid,) = processes(root, first_run(root, task_id))
             with open_fabric(root, actor="pm") as fabric:
                 assert fabric.cancel(task_id, reason="not needed").status == "in-progress"
                 assert fabric.show(task_id)["normalizedStatus"] == "cancelling"

@@ -13,6 +13,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.bootstrap import open_fabric
 from aof.core.errors import AlreadyClaimed, AofError
+from aof.core.ids import attempt_of, run_id
 from tests.support.linearizability import Operation, linearizable
 from tests.support.processes import Worker, moment
 
@@ -20,9 +21,8 @@ OPERATIONS = ["claim"] * 4 + ["heartbeat", "release", "complete", "cancel", "ret
 Said = tuple[str, str, str, int, int, str | None]  # task, operation, agent, run, moment, answer
 
 
-def ask(fabric: Fabric, name: str, task_id: str, agent: str, run: int) -> str:
-    """Carry out one operation; the answer as text."""
-    run_id = f"RUN-{task_id[5:]}-{run}"
+def ask(fabric: Fabric, name: str, task_id: str, agent: str, run_id: str) -> tuple[str, str]:
+    """Carry out one operation; the answer as text, and the run that is known from then on."""
     operations: dict[str, Any] = {
         "claim": lambda: fabric.claim(task_id, agent=agent, ttl=3_600),
         "heartbeat": lambda: fabric.heartbeat(task_id, run=run_id),
@@ -34,10 +34,11 @@ def ask(fabric: Fabric, name: str, task_id: str, agent: str, run: int) -> str:
     try:
         answer = operations[name]()
     except AlreadyClaimed as refusal:
-        return f"already_claimed by {refusal.details['holder']} in {refusal.details['run_id'].rpartition('-')[2]}"
+        found = refusal.details["run_id"]
+        return f"already_claimed by {refusal.details['holder']} in {attempt_of(found)}", found
     except AofError as error:
-        return error.code
-    return f"run {answer.run_id.rpartition('-')[2]}" if name == "claim" else "ok"
+        return error.code, run_id
+    return (f"run {attempt_of(answer.run_id)}", answer.run_id) if name == "claim" else ("ok", run_id)
 
 
 def worker_on(root: Path, tasks: list[str], number: int, turns: int) -> Worker:
@@ -45,20 +46,17 @@ def worker_on(root: Path, tasks: list[str], number: int, turns: int) -> Worker:
 
     def work(pipe: Connection) -> None:
         chance = random.Random(number)
-        runs = dict.fromkeys(tasks, 1)
+        runs = {task_id: run_id(task_id, 0, "") for task_id in tasks}
         agent = f"agent-{number}"
         with open_fabric(root, actor="pm") as mine:
             pipe.send("ready")
             pipe.recv()
             for _ in range(turns):
                 name, task_id = chance.choice(OPERATIONS), chance.choice(tasks)
-                run = runs[task_id]
+                run = attempt_of(runs[task_id])
                 pipe.send((task_id, name, agent, run, moment(), None))
-                answer = ask(mine, name, task_id, agent, run)
+                answer, runs[task_id] = ask(mine, name, task_id, agent, runs[task_id])
                 pipe.send((task_id, name, agent, run, moment(), answer))
-                words = answer.split()
-                if words[0] in ("run", "already_claimed"):
-                    runs[task_id] = int(words[-1])
 
     return Worker(work)
 

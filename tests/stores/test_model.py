@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
 from aof.core.events import Event
+from aof.core.ids import run_id
 from aof.core.policy import Policy
 from aof.core.tasks.task import Task
 from aof.hashing import hexdigest
@@ -37,11 +38,13 @@ REASONS: dict[str, dict[str, Any]] = {
     "retry": {"reason": "once more"},
 }
 numbers = st.integers(0, 9)
+TAG = "5f0c93ab"
 
 
 @pytest.fixture(autouse=True)
 def _no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secrets of runs are the only thing that is drawn; here they are the same on both stores."""
+    """The secrets and tags of runs are all that is drawn; here they are the same on both stores."""
+    monkeypatch.setattr("aof.app.execute.draw_tag", lambda: TAG)
     random = "0" * 64
     monkeypatch.setattr("aof.app.identity.draw", lambda: (random, hexdigest(random.encode())))
 
@@ -196,7 +199,7 @@ class Expected(TwoStores):
         epoch = self.model.tasks[name].runs - back
         if epoch < 1 or (self.model.tasks[name].archived and what != "complete"):
             return
-        code, _ = self.on_both(what, name, run=f"RUN-{name[5:]}-{epoch}")
+        code, _ = self.on_both(what, name, run=run_id(name, epoch, TAG))
         now = self.clock.now()
         expected = {
             "heartbeat": lambda: self.model.beat(name, epoch, now),

@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from aof.core.ids import task_of_run
+from aof.core.ids import attempt_of, task_of_run
 from tests.app.conftest import Room
 
 Fields = dict[str, Any]
@@ -30,7 +30,7 @@ EVENTS = (
     "task.dependency.updated", "task.attempt.started", "task.attempt.completed", "task.attempt.failed",
 )  # fmt: skip
 _TASK_ID = {"type": "string", "pattern": r"^TASK-\d{4}-\d\d-\d\d-\d{3,}$"}
-_RUN_ID = {"type": "string", "pattern": r"^RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+$"}
+_RUN_ID = {"type": "string", "pattern": r"^RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+-[0-9a-f]{8}$"}
 _TIME = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"}
 _TEXT = {"type": "string", "minLength": 1}
 _SHORT = {"type": "string", "minLength": 1, "maxLength": 512}
@@ -209,12 +209,12 @@ class Camera:
             return [event for event in self.room.fabric.events(after=first - 1) if event.seq <= last]
         if found := re.fullmatch(r"aof://handoffs/([A-Z0-9-]+)", ref):
             return json.loads((self.room.root / "handoffs" / f"{found[1]}.json").read_text())
-        found = re.fullmatch(r"aof://runs/(RUN-[0-9-]+)/([a-z.]+)", ref)
+        found = re.fullmatch(r"aof://runs/(RUN-[0-9a-f-]+)/([a-z.]+)", ref)
         assert found is not None, ref
         return run_file(self.room.root, found[1], found[2]).read_text()
 
 
 def run_file(root: Path, run_id: str, name: str) -> Path:
     """A file of a run, also of one that was put away."""
-    below = f"runs/{task_of_run(run_id)}/attempts/{run_id.rpartition('-')[2]}/{name}"
+    below = f"runs/{task_of_run(run_id)}/attempts/{attempt_of(run_id)}/{name}"
     return next(path for path in (root / below, root / "archive" / below) if path.exists())

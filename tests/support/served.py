@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ def once(root: Path) -> list[dict[str, Any]]:
     with Up(root, "--once") as up:
         assert up.finish() == 0
         return up.lines
+
+
+def first_run(root: Path, task_id: str) -> str:
+    """The ID of a task's first run."""
+    folder = root / "runs" / task_id
+    places = (folder / "run.json", folder / "attempts/1/run.json")
+    found = [json.loads(path.read_text()) for path in places if path.is_file()]
+    return next(str(run["runId"]) for run in found if run["attempt"] == 1)
 
 
 def processes(root: Path, run_id: str) -> list[int]:

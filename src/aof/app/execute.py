@@ -6,6 +6,7 @@ with the union, so that no decision rests on something that was not locked. Must
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import msgspec
 
 from aof.core.errors import AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
-from aof.core.ids import run_place
+from aof.core.ids import TAG_DIGITS, run_place
 from aof.core.policy import Policy
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.pulse import present, stamped
@@ -38,6 +39,11 @@ class Done(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
     decision: Decision = Decision()
     secret: str | None = None
+
+
+def draw_tag() -> str:
+    """The random part of the ID of a run that a command may begin."""
+    return os.urandom(TAG_DIGITS // 2).hex()
 
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
@@ -118,7 +124,7 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
     own = frozenset({command.task_id})
     only_own = Needs(write=own)
-    records = Records(policy=policy)
+    records = Records(policy=policy, run_tag=draw_tag())
     if own <= scope.write:  # every command needs its own task, and most need nothing else
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None

@@ -14,6 +14,9 @@ _PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _PART_LENGTH = 40
 _NAME = _PART | frozenset("abcdefghijklmnopqrstuvwxyz._@:+")
 _NAME_LENGTH = 128
+TAG_DIGITS = 8
+_HEX = frozenset("0123456789abcdef")
+_PARTS_UNTAGGED, _PARTS_TAGGED = 6, 7  # RUN, a day of three parts, number, attempt, tag
 
 
 def is_day(text: str) -> bool:
@@ -58,17 +61,29 @@ def split_task_id(text: str) -> tuple[str, int]:
     return text[5:15], int(text[16:])
 
 
-def run_id(task: str, attempt: int) -> str:
-    """The ID of a task's nth run; unique over all tasks because task IDs are never given twice."""
-    return f"RUN-{task[5:]}-{attempt}"
+def run_id(task: str, attempt: int, tag: str) -> str:
+    """The ID of a task's nth run.
+
+    The tag is eight random hex digits, so that the same attempt in another branch, clone or restored backup has
+    another ID. Without a tag it is the form that earlier versions wrote.
+    """
+    return f"RUN-{task[5:]}-{attempt}-{tag}" if tag else f"RUN-{task[5:]}-{attempt}"
 
 
 def task_of_run(run: str) -> str | None:
-    """The task that a run belongs to, or None when the text is no run ID."""
-    if not run.startswith("RUN-"):
+    """The task that a run belongs to, or None when the text is no run ID; also for IDs without a tag."""
+    parts = run.split("-")
+    if parts[0] != "RUN" or not _PARTS_UNTAGGED <= len(parts) <= _PARTS_TAGGED:
         return None
-    owner, _, attempt = f"TASK-{run[4:]}".rpartition("-")
+    owner, attempt, tag = f"TASK-{'-'.join(parts[1:5])}", parts[5], "".join(parts[6:])
+    if len(parts) == _PARTS_TAGGED and not (len(tag) == TAG_DIGITS and _HEX.issuperset(tag)):
+        return None
     return owner if is_task_id(owner) and attempt.isascii() and attempt.isdigit() else None
+
+
+def is_tagged(run: str) -> bool:
+    """Whether a run's ID has a random part; those of earlier versions have none."""
+    return run.count("-") == _PARTS_TAGGED - 1
 
 
 def run_place(task: str, hop: str | None) -> str:
@@ -78,7 +93,7 @@ def run_place(task: str, hop: str | None) -> str:
 
 def attempt_of(run: str) -> int:
     """The number of a run among those of its task."""
-    return int(run.rpartition("-")[2])
+    return int(run.split("-")[5])
 
 
 def matches(part: str, candidates: Iterable[str]) -> list[str]:

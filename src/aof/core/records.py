@@ -24,9 +24,11 @@ class Records(msgspec.Struct, kw_only=True):
     """Tasks by ID (None: looked for and not there), and the answers to questions about the graph.
 
     A result that is an error is one whose file nobody can understand. `missing` are files that were looked for in vain.
+    `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     """
 
     policy: Policy = Policy()
+    run_tag: str = "00000000"
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
     results: dict[str, Result | AofError | None] = {}

@@ -152,7 +152,7 @@ VERBS: tuple[Verb, ...] = (
         aliases=("beat",),
         arguments=(_ID,),
         options=(_RUN, _AGENT),
-        example="aof heartbeat 001 --run RUN-2026-02-21-001-1",
+        example="aof heartbeat 001 --run RUN-2026-02-21-001-1-5f0c93ab",
     ),
     Verb(
         "release",

@@ -11,7 +11,7 @@ import msgspec
 
 from aof.core.errors import AofError, StaleLease
 from aof.core.events import Draft
-from aof.core.ids import run_id, task_of_run
+from aof.core.ids import task_of_run
 from aof.core.messages.message import Message, sender
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.runs.completion import LEADS_TO
@@ -73,8 +73,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
 
     def _late(self, task: Task) -> Verdict:
         """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""
-        last = run_id(task.id, task.retry.attempts)
-        if self.run is not None and task_of_run(self.run) == task.id and self.run != last:
+        if self.run is not None and task_of_run(self.run) == task.id and self.run != task.last_run:
             return stale(task, self.run)
         if task.retry.attempts and LEADS_TO[self.outcome] == task.status:
             return Decision()

@@ -42,7 +42,7 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
     there_already = LEADS_TO[outcome] == task.status
     if command.run is not None and task_of_run(command.run) == task.id:
-        repeated = there_already and command.run == run_id(task.id, task.retry.attempts)
+        repeated = there_already and command.run == task.last_run
         return Decision() if repeated else stale(task, command.run)
     if task.status == "review" and outcome == "done":
         return accept(task, command.acting, command.summary)
@@ -57,7 +57,7 @@ def _claim_and_report(records: Records, task: Task, command: Complete, outcome: 
     started = start(records, task, command.acting, now)
     if isinstance(started, AofError):
         return started
-    run = run_id(task.id, task.retry.attempts + 1)
+    run = run_id(task.id, task.retry.attempts + 1, records.run_tag)
     reported = _report(task, command, outcome, (command.acting, run), now)
     return Decision(drafts=started.drafts + reported, heartbeat=started.heartbeat, agent=command.acting)
 

@@ -131,7 +131,7 @@ def start(
     if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
         return problem
     attempt = task.retry.attempts + 1
-    run = run_id(task.id, attempt)
+    run = run_id(task.id, attempt, records.run_tag)
     expires = iso(now + ttl)
     payload = {
         "agent": agent,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from aof.core.events import Draft, Event
+from aof.core.ids import is_tagged
 from aof.core.shapes import ready
 from aof.core.tasks import worklog
 from aof.core.tasks.lifecycle import FINISHED
@@ -102,7 +103,8 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
-    retry = _replace(task.retry, attempts=event.payload["attempt"], not_before=None, cause=None)
+    run = event.run_id if event.run_id is not None and is_tagged(event.run_id) else None
+    retry = _replace(task.retry, attempts=event.payload["attempt"], not_before=None, cause=None, last_run=run)
     return {
         "lease": begun_lease(event.payload, event.run_id, event.timestamp),
         "retry": retry,

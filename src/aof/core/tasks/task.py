@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from aof.core.ids import run_place
+from aof.core.ids import run_id, run_place
 from aof.core.tasks.kinds import BlockedKind, Cause, Priority, Status, Visibility
 
 
@@ -59,7 +59,8 @@ class Blocked(_Part, frozen=True, kw_only=True):
 class Retry(_Part, frozen=True, kw_only=True):
     """How often the task was run, how often in vain, by whom before, and when it may be run again.
 
-    `cause` says why the next run is a new one, such as `retry` or `lost_worker`.
+    `cause` says why the next run is a new one, such as `retry` or `lost_worker`. `last_run` is the last run's ID where
+    that has a random part: the others follow from the number of attempts.
     """
 
     attempts: int = 0
@@ -68,6 +69,7 @@ class Retry(_Part, frozen=True, kw_only=True):
     not_before: str | None = None
     cause: str | None = None
     agents: tuple[str, ...] = ()
+    last_run: str | None = None
 
 
 class Cancel(_Part, frozen=True, kw_only=True):
@@ -155,6 +157,11 @@ class Task(_Part, frozen=True, kw_only=True):
     def gated(self) -> bool:
         """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
         return "template" in self.workflow
+
+    @property
+    def last_run(self) -> str | None:
+        """The ID of the task's own last run; None where it never had one."""
+        return self.retry.last_run or (run_id(self.id, self.retry.attempts, "") if self.retry.attempts else None)
 
     @property
     def run_places(self) -> tuple[str, ...]:

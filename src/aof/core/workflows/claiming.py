@@ -49,7 +49,7 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
     if refusal is not None:
         return refusal
-    run = run_id(task.id, task.retry.attempts + 1)
+    run = run_id(task.id, task.retry.attempts + 1, records.run_tag)
     return walk.finish("claimed", agent=command.acting, heartbeat=_first_beat(walk, hop.id, run))
 
 
@@ -187,7 +187,7 @@ def start(
     walk.add(
         "task.attempt.started",
         hop.id,
-        run_id(task.id, attempt),
+        run_id(task.id, attempt, walk.records.run_tag),
         agent=agent,
         attempt=attempt,
         epoch=hop.epoch + 1,

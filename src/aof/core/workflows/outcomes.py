@@ -117,12 +117,16 @@ def _cannot_reject(task: Task, workflow: Workflow, hop: HopState, command: c.Com
 
 def _end(walk: Walk, hop: HopState, command: c.Complete) -> None:
     """The run's report, its end, and the hop's step."""
-    agent, run = hop.agent or command.acting, hop.run_id or run_id(walk.task.id, walk.task.retry.attempts + 1)
+    agent, run = hop.agent or command.acting, hop.run_id or _next_run(walk)
     outcome = OUTCOMES[str(command.outcome)]
     reported = report_of(walk.task, command, outcome, (agent, run))
     walk.add(reported.type, hop.id, run, **reported.payload)
     walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
     follow(walk, hop.id, outcome, command.blockers, command.summary)
+
+
+def _next_run(walk: Walk) -> str:
+    return run_id(walk.task.id, walk.task.retry.attempts + 1, walk.records.run_tag)
 
 
 def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], summary: str | None = None) -> None:

@@ -95,19 +95,26 @@ class TaskFiles:
             self._make(folder)
 
     def begin_run(self, task_id: str, earlier: int) -> None:
-        """Make room for a new run: the files of the one before go to `attempts/<n>/`, where nothing is overwritten."""
+        """Make room for a new run: the files of the one before go to `attempts/<n>/`, where nothing is overwritten.
+
+        What another history left in the place of the new run's files is kept beside, and never taken for its own.
+        """
         folder = self._paths.run(task_id)
         if not earlier:
-            self._make(folder)
+            try:
+                self._disk.make_dir(folder)
+            except FileExistsError:
+                for name in _RUN_FILES:
+                    if os.path.lexists(f"{folder}/{name}"):
+                        self.keep_beside(f"{folder}/{name}", f"{self._paths.torn}/{task_id.replace('/', '.')}.{name}")
             return
         kept = f"{folder}/attempts/{earlier}"
         self._make(folder)
         self._make(f"{folder}/attempts")
         self._make(kept)
         for name in _RUN_FILES:
-            if not os.access(f"{kept}/{name}", os.F_OK):
-                with suppress(FileNotFoundError):
-                    self._disk.rename(f"{folder}/{name}", f"{kept}/{name}")
+            with suppress(FileNotFoundError):
+                self._disk.rename(f"{folder}/{name}", self.free_name(f"{kept}/{name}"))
 
     def archive_runs(self, task_id: str) -> None:
         """The runs of an archived task are archived with it."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aof.core.events import Event
+from aof.core.ids import attempt_of
 from aof.core.runs.evolve import evolve_result, evolve_run
 from aof.core.runs.run import Result, Run
 from aof.core.tasks.task import Task
@@ -49,7 +50,7 @@ def after(store: FilesystemStore, changes: HopChanges | None, event: Event, befo
 def _last_run(task: Task | None, hop: str) -> int:
     for state in task.workflow.get("hops", ()) if task is not None else ():
         if state["id"] == hop and state.get("runId"):
-            return int(state["runId"].rpartition("-")[2])
+            return attempt_of(state["runId"])
     return 0
 
 
