@@ -37,7 +37,8 @@ class FailingOnce(SteppingDisk):
     def step(self, step: Step, act: Callable[[], int]) -> int:
         """Fail if this is the step."""
         self.taken.append(step)
-        after = f"{step.name} after {self.taken[-2].name}" if len(self.taken) > 1 else ""
+        steps = [one.name for one in self.taken[:-1] if "/locks/" not in one.path]
+        after = f"{step.name} after {steps[-1]}" if steps else ""
         if self.fails and self.fails in {step.name, after}:
             self.fails = ""
             raise OSError(self.number, os.strerror(self.number), step.path)

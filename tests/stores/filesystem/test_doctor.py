@@ -293,13 +293,18 @@ def test_temporary_files_are_swept_and_are_no_problem(desk: Desk) -> None:
     assert not list((desk.root / "tmp").iterdir())
 
 
-def test_what_a_dead_writer_left_is_no_problem(desk: Desk) -> None:
+def test_what_a_dead_writer_left_is_told_and_finished_only_when_asked(desk: Desk) -> None:
     data = desk.file(WAITING).read_bytes()
     desk.fabric.edit(WAITING, title="Another")
     desk.file(WAITING).write_bytes(data)
     note = desk.root / "locks/stripe-01"
     note.write_bytes(note.read_bytes()[:STATE_AT] + f"writing {WAITING}\n".encode())
-    assert diagnosed(desk).ok
+    journal = desk.root / "locks/journal"
+    journal.write_bytes(b".w" + journal.read_bytes()[2:])
+    assert codes(diagnosed(desk).problems) == ["unfinished_write"]
+    assert desk.file(WAITING).read_bytes() == data, "who only looks changes nothing"
+    assert diagnosed(desk, fix=True).ok
+    assert desk.file(WAITING).read_bytes() != data
     check_invariants(desk.root, edited=True)
 
 

@@ -9,10 +9,15 @@ import os
 from typing import TYPE_CHECKING
 
 from aof.core.errors import LogDamaged
+from aof.stores.filesystem.looking import digest, read
 from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED
+from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.stripes import EVERY_STRIPE
+from aof.stores.fold import fold
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from aof.stores.filesystem.disk import Disk
     from aof.stores.filesystem.store import FilesystemStore
 
@@ -33,7 +38,7 @@ def prepare(root: str, disk: Disk) -> None:
 
 
 def start_over(store: FilesystemStore) -> None:
-    """The log is another one than before: heads and index follow it, unless the files know more than it does."""
+    """The log is another one than before: heads and index follow it, if the tasks' files belong to it."""
     held = store.locks.acquire_all(EVERY_STRIPE)
     try:
         store.log.refresh(sound=True)
@@ -44,6 +49,55 @@ def start_over(store: FilesystemStore) -> None:
                 "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
                 seq=newest,
             )
+        _refuse_alone(store)
         store.begin_anew(held)
+        _log().warning(
+            "the log was replaced as a whole, as by a switch of branches; it ends with event %d", store.log.seq
+        )
     finally:
         store.locks.release(held)
+
+
+def _refuse_alone(store: FilesystemStore) -> None:
+    """Raise LogDamaged where the log was changed and the files were not: then it was cut or rewritten.
+
+    Whoever switches branches changes both. Where heads and log disagree about a task, its file must be the log's.
+    """
+    known, heads = (
+        fold(event for _, lines in store.reader.proven(Position()) for _, event in lines),
+        store.heads.table(),
+    )
+    told = False
+    for task_id in sorted({*known, *heads}):
+        one, head = known.get(task_id), heads.get(task_id)
+        mark = next(iter(one.last_files.values()), "") if one is not None else ""
+        if head is not None and mark.startswith(head.digest):
+            continue
+        found = [digest(_bytes(store.paths.task(folder, task_id))) for folder in store.files.present(task_id)]
+        if mark in found or not (mark or found):
+            told = True
+        elif head is not None and any(one.startswith(head.digest) for one in found):
+            raise _rewritten(f"{task_id} was last written by event {head.rev}, and its file agrees", head.rev)
+    if not told:
+        raise _rewritten("the tasks' files are those of the log before", store.log.seq)
+
+
+def _rewritten(why: str, seq: int) -> LogDamaged:
+    return LogDamaged(
+        f"the log was cut or rewritten, and not replaced together with the tasks: {why}",
+        "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
+        seq=seq,
+    )
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return read(path) or b""
+    except OSError:
+        return b""
+
+
+def _log() -> Logger:
+    import logging  # only who finds another log has something to say
+
+    return logging.getLogger(__name__)

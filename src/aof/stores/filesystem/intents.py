@@ -2,7 +2,8 @@
 
 The next holder of a stripe sees at once whether a dead writer left something to redo. It also sees where the log stood
 when the stripe was last written: if the log has no such event, it is another log, and the heads of this stripe are of
-the one before. Must not know the log.
+the one before. One more file says of all stripes at once whether somebody is writing, so that a command on any task
+finds what a dead writer left. Must not know the log.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from collections.abc import Iterable
 
 from aof.core.ids import is_task_id
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.locks import Held
+from aof.stores.filesystem.locks import STRIPE_NAMES, STRIPES, Held
 from aof.stores.filesystem.reader import Position
 
 STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
 _IDLE = b"idle\n"
+_WRITING, _DONE = b"w", b"."
 
 
 class Intents:
     """Reads and writes the notes of held stripes."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, journal: str) -> None:
         self._disk = disk
+        self._journal = journal
+        self._fd = -1
 
     def left(self, held: Held) -> tuple[str, ...]:
         """The tasks that a dead writer was about to write; empty in all but the rarest cases."""
@@ -39,6 +43,7 @@ class Intents:
 
     def note(self, held: Held, task_ids: Iterable[str]) -> None:
         """Say what is about to be written."""
+        self._mark(held, _WRITING)
         self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
 
     def clear(self, held: Held, behind: Position | None = None) -> None:
@@ -47,3 +52,31 @@ class Intents:
             self._disk.overwrite(held.fd, _IDLE, STATE_AT)
         else:
             self._disk.overwrite(held.fd, behind.text().ljust(STATE_AT).encode("ascii") + _IDLE, 0)
+        self._mark(held, _DONE)
+
+    def unfinished(self) -> list[str]:
+        """The stripes that somebody is writing under, or was when it died."""
+        try:
+            marks = os.pread(self._open(), STRIPES, 0)
+        except OSError:  # only the stripes' own notes are left to tell
+            return []
+        return (
+            []
+            if _WRITING not in marks
+            else [name for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark == _WRITING[0]]
+        )
+
+    def reopen(self) -> None:
+        """Somebody may have deleted the journal: go on with a new one."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _mark(self, held: Held, mark: bytes) -> None:
+        if held.name.startswith("stripe-"):
+            self._disk.overwrite(self._open(), mark, int(held.name[7:]))
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            self._fd = os.open(self._journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        return self._fd

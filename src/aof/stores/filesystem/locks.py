@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
 
 STRIPES = 64
-_STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
+STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
 _READABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
@@ -144,7 +144,7 @@ class Locks:
 
 def stripe(task_id: str) -> str:
     """The name of the lock that a task shares with about one in 64 others: neighbours get different ones."""
-    return _STRIPE_NAMES[int(task_id[16:]) % STRIPES]
+    return STRIPE_NAMES[int(task_id[16:]) % STRIPES]
 
 
 def file_name(name: str) -> str:

@@ -16,7 +16,8 @@ from aof.stores.filesystem.flushed import Flushed
 from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
-from aof.stores.filesystem.log_state import State, poisoned
+from aof.stores.filesystem.log_guard import LogGuard
+from aof.stores.filesystem.log_state import STAMP_AT, State, poisoned
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
 from aof.stores.filesystem.reader import Position, log_days
@@ -37,6 +38,8 @@ class Log:
         self._flushing = Flushing(disk)
         self._file = LogFile(paths, disk)
         self._flushed = Flushed(paths.flushed, disk)
+        self._guard = LogGuard(paths)
+        self._folder = -1
         self._secured = 0
 
     @property
@@ -58,17 +61,24 @@ class Log:
     def replaced(self, found: bool) -> None:
         self._file.replaced = found
 
-    def append(self, today: str, build: Builder) -> Position:
+    def append(self, today: str, build: Builder, appended: Callable[[], None] | None = None) -> Position:
         """Append one commit and make it durable; tells the position behind it.
 
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
+        `appended` is called under the lock once they are written.
         """
         file = self._file
         with self._locked() as held:
             state = self._ready(held, today)
             if file.replaced:
                 raise LogReplaced
-            file.write(*build(max(file.seq, state.floor), file.digest))
+            data, seq, digest = build(max(file.seq, state.floor), file.digest)
+            try:
+                file.write(data, seq, digest)
+            finally:  # also of what was undone, which leaves a trace in the file's times
+                self._leave(held)
+            if appended is not None:
+                appended()
             fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
             behind, inode = self.position, file.inode
@@ -121,6 +131,7 @@ class Log:
             state = State(floor=floor)
             self._file.rescan(state)
             self._put(held, state)
+            self._leave(held)
 
     def heal(self, since: str = "") -> None:
         """After a failed flush, and after verification: write the log's files from a day on once more, to new places.
@@ -140,6 +151,7 @@ class Log:
             self._file.rescan(state)
             self._secured = self._file.opening
             self._put(held, state)
+            self._leave(held)
 
     def is_poisoned(self) -> bool:
         """Whether a flush has failed and nobody has healed the log since."""
@@ -166,6 +178,7 @@ class Log:
         held = [self._locks.take(LOCK)]
         try:
             held.append(self._locks.take(self._paths.events))
+            self._folder = held[1].fd
             yield held[0]
         finally:
             self._locks.release(held)
@@ -202,11 +215,25 @@ class Log:
         self._flushing.noted = True
 
     def _look(self, held: Held, state: State) -> None:
+        as_left = self._guard.as_left(state, self._folder)
+        if as_left and self._file.is_at(state):
+            return
+        if not as_left and not self._guard.verify(state):
+            self._file.replaced = True
         if self._file.look(state):
             self._put(held, state)
         if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
-            self._file.write_again(self._flushed.upto(self._file.inode))
+            as_left = not self._file.write_again(self._flushed.upto(self._file.inode)) and as_left
             self._secured = self._file.opening
+        if not as_left and not self._file.replaced:  # until somebody begins anew, everybody is to find another log
+            self._leave(held)
+
+    def _leave(self, held: Held) -> None:
+        """Say how the log was left, for the next appender to compare."""
+        if self._file.day:
+            with suppress(OSError):  # one that is missing or late only lets the next appender verify
+                stamp = self._guard.stamp(self._folder, self._file.fd, self.position)
+                self._disk.overwrite(held.fd, stamp.text(), STAMP_AT)
 
     def _roll_over(self, held: Held, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""

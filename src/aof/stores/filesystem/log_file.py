@@ -54,6 +54,16 @@ class LogFile:
         self._borrowed.remove(fd)
         self._close_retired()
 
+    def is_at(self, state: State) -> bool:
+        """Whether this process knows the log up to where the last appender left it, so that nothing is to be read."""
+        stamp = state.stamp
+        return (
+            stamp is not None
+            and self._pid == os.getpid()
+            and (self.end, self.inode, self.day) == (stamp.position.offset, stamp.inode, state.day)
+            and self.digest == stamp.position.digest
+        )
+
     def look(self, state: State) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
         known_day = bool(state.day) and state.day == self.day and self._pid == os.getpid()
@@ -144,11 +154,14 @@ class LogFile:
         self.end += len(data)
         self.seq, self.digest = seq, digest
 
-    def write_again(self, known: Position | None) -> None:
-        """Let the next flush write everything once more that lies behind a position, or all where there is none."""
+    def write_again(self, known: Position | None) -> bool:
+        """Let the next flush write everything once more that lies behind a position, or all where there is none.
+
+        Tells whether there was anything.
+        """
         start = known.offset if known is not None and self._has(known) else 0
         if start == self.end:
-            return
+            return False
         fd = os.open(self._paths.log(self.day), os.O_WRONLY | os.O_CLOEXEC)  # the other one could only append
         try:
             while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
@@ -156,6 +169,7 @@ class LogFile:
                 start += len(data)
         finally:
             os.close(fd)
+        return True
 
     def _has(self, known: Position) -> bool:
         if known.day != self.day or not TAIL_BYTES <= known.offset <= self.end:

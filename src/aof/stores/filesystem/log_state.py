@@ -1,4 +1,4 @@
-"""What the log's lock file says: the current day, the flag of a failed flush, and the floor of numbers.
+"""What the log's lock file says: the day, whether a flush has failed, the floor of numbers, what the last appender left.
 
 Written only by who holds the lock. Must not know the log's files.
 """
@@ -8,33 +8,36 @@ from __future__ import annotations
 import os
 
 from aof.core.errors import LogPoisoned
+from aof.stores.filesystem.log_stamp import STAMP_BYTES, Stamp
 
-_BYTES = 64
+STAMP_AT = 64
 
 
 class State:
     """The content of the lock file."""
 
-    __slots__ = ("day", "floor", "poisoned")
+    __slots__ = ("day", "floor", "poisoned", "stamp")
 
-    def __init__(self, day: str = "", floor: int = 0, *, poisoned: bool = False) -> None:
+    def __init__(self, day: str = "", floor: int = 0, *, poisoned: bool = False, stamp: Stamp | None = None) -> None:
         self.day = day
         self.floor = floor
         self.poisoned = poisoned
+        self.stamp = stamp
 
     @staticmethod
     def read(fd: int) -> State | None:
         """None where the file is new or has lost its content."""
-        words = os.pread(fd, _BYTES, 0).decode("ascii", "replace").split()
-        match words:
+        text = os.pread(fd, STAMP_AT + STAMP_BYTES, 0).decode("ascii", "replace")
+        match text[:STAMP_AT].split():
             case ["sound" | "poisoned" as flag, day, floor] if floor.isdigit():
-                return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned")
+                stamp = Stamp.parse(text[STAMP_AT:])
+                return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned", stamp=stamp)
         return None
 
     def text(self) -> bytes:
         """One padded line."""
         flag = "poisoned" if self.poisoned else "sound"
-        return f"{flag} {self.day or '-'} {self.floor}".ljust(_BYTES - 1).encode() + b"\n"
+        return f"{flag} {self.day or '-'} {self.floor}".ljust(STAMP_AT - 1).encode() + b"\n"
 
 
 def poisoned() -> LogPoisoned:

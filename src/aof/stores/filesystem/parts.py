@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.files import TaskFiles
     from aof.stores.filesystem.histories import Histories
     from aof.stores.filesystem.log import Log
+    from aof.stores.filesystem.revs import Revs
 
 
 class Parts:
@@ -40,7 +41,7 @@ class Parts:
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Heads(self.paths.heads, self.disk)
-        self.intents = Intents(self.disk)
+        self.intents = Intents(self.disk, self.paths.journal)
 
     @property
     def log(self) -> Log:
@@ -62,6 +63,13 @@ class Parts:
         from aof.stores.filesystem.files import TaskFiles
 
         return TaskFiles(self.paths, self.disk)
+
+    @cached_property
+    def revs(self) -> Revs:
+        """What commits prove themselves against."""
+        from aof.stores.filesystem.revs import Revs
+
+        return Revs(self.paths, self.disk, self.reader, self.renew)
 
     @cached_property
     def histories(self) -> Histories:
@@ -93,10 +101,14 @@ class Parts:
         """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""
         self.make_folders()
         self.heads.reopen()
+        self.intents.reopen()
 
     def close(self) -> None:
         """Let go of everything."""
         if self._log is not None:
             self._log.close()
+        if "revs" in self.__dict__:
+            self.revs.close()
         self.heads.close()
+        self.intents.reopen()
         self.locks.close()

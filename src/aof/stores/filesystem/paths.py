@@ -21,6 +21,7 @@ DIRECTORIES = (
     "archive/runs",
     "locks",
     "locks/heads",
+    "locks/revs",
     "tmp",
 )
 # Two histories cannot be merged line by line: git keeps one of them and says that there is a conflict.
@@ -37,6 +38,8 @@ class Paths:
         self.torn = f"{root}/events/torn"
         self.locks = f"{root}/locks"
         self.heads = f"{root}/locks/heads"
+        self.revs = f"{root}/locks/revs"
+        self.journal = f"{root}/locks/journal"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.flushed = f"{root}/locks/flushed"
         self.index = f"{root}/index.sqlite"

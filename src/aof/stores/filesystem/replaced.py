@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class LogReplaced(Exception):
     """Somebody has put another log there, as a switch of branches does: nothing that was loaded counts any more."""
+
+
+class Overtaken(Exception):
+    """Somebody has changed what a decision rests on, as can happen where lock files are deleted: begin again."""

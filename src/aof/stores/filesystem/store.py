@@ -84,6 +84,7 @@ class FilesystemStore(Parts):
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
             raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
         self._checkpointed = 0
+        self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
         self.stripes = Stripes(self)
         self._index: Index | None = None
         self.damage: LogDamaged | None = None

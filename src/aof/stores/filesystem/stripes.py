@@ -5,6 +5,9 @@ Must not know any rule about tasks.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from aof.core.errors import AofError
 from aof.lazily import Lazily
 from aof.stores.filesystem.locks import STRIPES, Held, stripe
 from aof.stores.filesystem.replaced import LogReplaced
@@ -35,6 +38,7 @@ class Stripes:
             wanted[stripe(task_id)] = False
         for task_id in scope.write:
             wanted[stripe(task_id)] = True
+        self.finish_left()
         while True:
             held = locks.acquire_all(wanted.items())
             try:
@@ -55,6 +59,28 @@ class Stripes:
                     self._finish(lock)
                 finally:
                     locks.release((lock,))
+
+    def finish_left(self) -> None:
+        """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""
+        store = self._store
+        for name in store.intents.unfinished() if store.repairs else ():
+            lock = store.locks.acquire(name, wait=False)
+            if lock is not None:
+                try:
+                    with suppress(AofError, OSError):  # it stops nobody but those who need that very task
+                        self._finish(lock)
+                finally:
+                    store.locks.release((lock,))
+
+    def left(self) -> list[str]:
+        """The tasks whose files a dead writer has not finished."""
+        store, found = self._store, []
+        for name in store.intents.unfinished():
+            lock = store.locks.acquire(name, exclusive=False, wait=False)
+            if lock is not None:
+                found += store.intents.left(lock)
+                store.locks.release((lock,))
+        return found
 
     def take_all(self) -> list[Held]:
         """Every stripe, after redoing what dead writers left."""
@@ -81,7 +107,7 @@ class Stripes:
             if not self.of_this_log(lock):
                 raise LogReplaced
             self._proven.add(lock.name)
-        if not self._store.intents.left(lock):
+        if not self._store.repairs or not self._store.intents.left(lock):
             return True
         if not lock.exclusive:
             return False
@@ -96,3 +122,5 @@ class Stripes:
             store.log.refresh(sound=True)  # files only ever follow from what is durable
             store.recovery.redo_tasks(left)
             store.intents.clear(lock, store.log.position if self.of_this_log(lock) else None)
+        elif lock.name in store.intents.unfinished():
+            store.intents.clear(lock)

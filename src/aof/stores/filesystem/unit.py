@@ -15,6 +15,7 @@ import msgspec
 
 from aof.core.errors import AofError, CommitUnknown
 from aof.core.events import Draft, Event, is_remark
+from aof.core.ids import is_task_id
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.tasks.evolve import evolve
@@ -30,7 +31,7 @@ from aof.stores.filesystem.locks import Held, stripe
 from aof.stores.filesystem.looking import Seen, digest, seen
 from aof.stores.filesystem.paths import folder_of
 from aof.stores.filesystem.reader import Position
-from aof.stores.filesystem.replaced import LogReplaced
+from aof.stores.filesystem.replaced import LogReplaced, Overtaken
 
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
@@ -231,7 +232,7 @@ class FilesystemUnit:
             sealed, behind = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
-        except LogReplaced:
+        except (LogReplaced, Overtaken):
             self._clear(stripes)
             raise ScopeTooNarrow(self._scope) from None  # begin again, with what the other log says
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
@@ -292,6 +293,7 @@ class FilesystemUnit:
         sealed: list[Event] = []
 
         def build(last: int, previous: str) -> tuple[bytes, int, str]:
+            self._refuse_overtaken()
             sealed.clear()
             lines: list[bytes] = []
             for event in events:
@@ -310,8 +312,23 @@ class FilesystemUnit:
                 sealed.append(final)
             return b"".join(lines), last, previous
 
-        behind = self._store.log.append(today, build)
+        def appended() -> None:
+            with suppress(OSError):  # what is not noted is found in the log
+                for task_id, change in changes.items():
+                    self._store.revs.put(task_id, change.task.rev)
+
+        behind = self._store.log.append(today, build, appended)
         return tuple(sealed), behind
+
+    def _refuse_overtaken(self) -> None:
+        """Under the log's lock: the locks are still those that others would wait for, and nothing that was loaded has
+        changed since. Somebody may have deleted lock files, and then two processes hold the same lock."""
+        if not all(os.fstat(held.fd).st_nlink for held in self._held):
+            raise Overtaken
+        for task_id, loaded in self._loaded.items():
+            known = loaded.task if loaded.examined is None else loaded.examined.folded.task
+            if is_task_id(task_id) and self._store.revs.newer(task_id, known.rev if known is not None else 0):
+                raise Overtaken
 
     def _finish(self, change: _Change, seq: int) -> dict[str, str]:
         """Under the log's lock the number is known: fill it in, and tell what the files will be."""

@@ -26,6 +26,7 @@ _AT_ONCE = 2_000
 
 def unsettled(store: FilesystemStore) -> Iterator[str]:
     """The tasks whose files are not what the log wrote; the log is read once for many of them."""
+    store.stripes.finish_left()
     return announced(store, scan(store.paths, store.heads).changed)
 
 

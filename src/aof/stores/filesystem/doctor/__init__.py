@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aof.ports.store import Checkup
+from aof.ports.store import Checkup, Problem
 from aof.stores.filesystem.doctor import caches, files, handoffs, log, places, runs
 from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.locks import stripe
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.scan import scan
 
@@ -28,6 +29,8 @@ def checkup(store: FilesystemStore) -> Checkup:
 
 def heal(store: FilesystemStore, now: int) -> None:
     """Heal stage by stage, looking again after each, for one thing put right may show another."""
+    store.repairs = True
+    store.stripes.finish_left()
     for _ in range(_ROUNDS):
         healable = [finding for finding in _findings(store)[0] if finding.heal is not None]
         stage = min((finding.stage for finding in healable), default=None)
@@ -55,6 +58,14 @@ def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
     lacking = log.lacking(case)
     if lacking is not None:
         return [*found, lacking], []
+    left = frozenset(store.stripes.left())
     about_files, edited = files.check(case)
     found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
-    return found, edited
+    found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
+    return [*found, *map(_unfinished, sorted(left))], [task_id for task_id in edited if task_id not in left]
+
+
+def _unfinished(task_id: str) -> Finding:
+    what = f"a command on {task_id} was killed after its change was in the log and before all files were written"
+    fix = "the next command, 'aof sync' or 'aof doctor --fix' writes them"
+    return Finding(Problem("unfinished_write", f"locks/{stripe(task_id)}", what, fix))

@@ -1,0 +1,142 @@
+"""Somebody was at the log: what was acknowledged is never cut, and nobody appends behind what is missing or changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aof.core.errors import AofError
+from aof.core.events import Event
+from aof.stores.filesystem import chain
+from aof.stores.filesystem.line_end import GENESIS
+from aof.testing import FakeClock
+from tests.support.indexes import open_fabric
+
+Damage = Callable[[list[bytes]], list[bytes]]
+
+
+def _cut_line(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:-1], lines[-1][:-20]]
+
+
+def _cut_commit(lines: list[bytes]) -> list[bytes]:
+    return lines[:-1]
+
+
+def _edited(lines: list[bytes]) -> list[bytes]:
+    return [line.replace(b'"two"', b'"TWO"') for line in lines]
+
+
+def _swapped(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], lines[2], lines[1], *lines[3:]]
+
+
+def _removed(lines: list[bytes]) -> list[bytes]:
+    return [lines[0], *lines[2:]]
+
+
+def _rechained(lines: list[bytes]) -> list[bytes]:
+    """Somebody changed an event and made all hashes right again."""
+    made, digest = [], GENESIS
+    for line in lines:
+        event = chain.decode(line.replace(b'"two"', b'"TWO"'))
+        sealed, digest = chain.seal(_without_hash(event), digest)
+        made.append(sealed)
+    return made
+
+
+def _without_hash(event: Event) -> Event:
+    return msgspec.structs.replace(event, hash="")
+
+
+def _filled(root: Path, clock: FakeClock) -> Path:
+    with open_fabric(root, clock) as fabric:
+        for title in ("one", "two", "three", "four"):
+            fabric.create(title)
+    (log,) = (root / "events").glob("*.jsonl")
+    return log
+
+
+@pytest.mark.parametrize("damage", [_cut_line, _cut_commit, _edited, _swapped, _removed, _rechained])
+@pytest.mark.parametrize("running", [True, False])
+def test_nobody_appends_to_a_log_that_lacks_or_changed_what_was_acknowledged(
+    root: Path, damage: Damage, *, running: bool
+) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    with open_fabric(root, clock) as fabric:
+        if running:
+            fabric.create("five")
+        damaged = b"".join(damage(log.read_bytes().splitlines(keepends=True)))
+        log.write_bytes(damaged)
+        os.utime(log, ns=(1, 1))
+        for _ in range(2):
+            with pytest.raises(AofError) as caught:
+                fabric.create("never")
+            assert caught.value.code == "log_damaged", caught.value
+    assert log.read_bytes() == damaged, "nothing was appended or cut"
+    assert not [path for path in (root / "events/torn").iterdir() if path.name != ".gitkeep"]
+
+
+@pytest.mark.parametrize(("damage", "event"), [(_edited, 4), (_swapped, 3), (_removed, 3)])
+def test_the_first_event_that_is_wrong_is_named(root: Path, damage: Damage, event: int) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+    with open_fabric(root, clock) as fabric, pytest.raises(AofError) as caught:
+        fabric.create("never")
+    assert caught.value.details["seq"] == event
+    assert re.search(rf"event {event}\b", caught.value.message)
+
+
+def test_a_missing_older_day_stops_appending(root: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    first = _filled(root, clock)
+    clock.sleep(86_400)
+    with open_fabric(root, clock) as fabric:
+        fabric.create("the next day")
+        first.unlink()
+        with pytest.raises(AofError) as caught:
+            fabric.create("never")
+    assert caught.value.code == "log_damaged"
+
+
+def test_an_older_day_that_was_edited_in_place_is_noticed_by_the_next_process(root: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    first = _filled(root, clock)
+    clock.sleep(86_400)
+    with open_fabric(root, clock) as fabric:
+        fabric.create("the next day")
+    first.write_bytes(first.read_bytes().replace(b'"two"', b'"TWO"'))
+    with open_fabric(root, clock) as fabric, pytest.raises(AofError) as caught:
+        fabric.create("never")
+    assert (caught.value.code, caught.value.details["seq"]) == ("log_damaged", 4)
+
+
+def test_touching_the_log_only_costs_a_verification(root: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    copy = log.read_bytes()
+    log.unlink()
+    log.write_bytes(copy)
+    with open_fabric(root, clock) as fabric:
+        fabric.create("five")
+        os.utime(log)
+        fabric.create("six")
+        assert fabric.status().by_status["ready"] == 6
+
+
+def test_what_a_killed_writer_left_behind_the_acknowledged_end_is_still_set_aside(root: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    with log.open("ab") as file:
+        file.write(b'{"seq":5,"type":"task.cre')
+    with open_fabric(root, clock) as fabric:
+        fabric.create("five")
+    (torn,) = [path for path in (root / "events/torn").iterdir() if path.name != ".gitkeep"]
+    assert torn.read_bytes() == b'{"seq":5,"type":"task.cre'
