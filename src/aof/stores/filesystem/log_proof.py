@@ -19,7 +19,7 @@ _HINT = "restore events/ from a backup or from version control, or run 'aof doct
 
 
 class Proof:
-    """How far the log holds: `end` behind its last whole commit, `rest` bytes behind that, `known` if it has an event."""
+    """How far the log holds: `end` of its last whole commit, `rest` bytes behind that, `known` if it has an event."""
 
     def __init__(self, known: Position | None = None) -> None:
         self.end = Position()

@@ -1,4 +1,4 @@
-"""What the log's lock file says: the day, whether a flush has failed, the floor of numbers, what the last appender left.
+"""What the log's lock file says: the day, whether a flush has failed, the floor of numbers, and the last stamp.
 
 Written only by who holds the lock. Must not know the log's files.
 """

@@ -321,8 +321,10 @@ class FilesystemUnit:
         return tuple(sealed), behind
 
     def _refuse_overtaken(self) -> None:
-        """Under the log's lock: the locks are still those that others would wait for, and nothing that was loaded has
-        changed since. Somebody may have deleted lock files, and then two processes hold the same lock."""
+        """Raise Overtaken, under the log's lock, where a held lock was deleted or a loaded task has a newer event.
+
+        Where somebody deletes lock files, two processes can hold the same lock.
+        """
         if not all(os.fstat(held.fd).st_nlink for held in self._held):
             raise Overtaken
         for task_id, loaded in self._loaded.items():
