@@ -9,10 +9,11 @@ from contextlib import suppress
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
-from aof.core.errors import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
+from aof.core.errors import InvalidInput, NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.ids import is_agent_name
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.workflow_path import WorkflowPath
@@ -93,7 +94,13 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
         refuse_network(root)
     durable = settings.storage.durability == "full"
     return FilesystemStore(
-        root, clock, durable=durable, lock_timeout=settings.storage.lock_timeout, disk=disk, doctor=doctor
+        root,
+        clock,
+        durable=durable,
+        lock_timeout=settings.storage.lock_timeout,
+        disk=disk,
+        doctor=doctor,
+        shared=settings.shared == "group",
     )
 
 
@@ -158,6 +165,10 @@ def diagnose(
     except SettingsUnusable as error:
         problem = Problem(error.code, "aof.toml", error.message, error.hint)
         return Diagnosis(ok=False, problems=(problem,))
+    from aof.stores.filesystem.doctor import links
+
+    if linked := links.standing(root):
+        return Diagnosis(ok=False, problems=tuple(linked))
     clock = clock or SystemClock()
     if not _may_write(root):
         raise _read_only(root, settings, clock).refusal()
@@ -168,17 +179,28 @@ def diagnose(
         store.close()
 
 
-def init_data_dir(path: str | os.PathLike[str] | None = None, *, actor: str | None = None) -> tuple[str, bool]:
+def init_data_dir(
+    path: str | os.PathLike[str] | None = None, *, actor: str | None = None, shared: str | None = None
+) -> tuple[str, bool]:
     """Make a data directory, or complete one that is there. Tells its path and whether it is new.
 
-    Who makes it is its maintainer, until the settings name another.
+    Who makes it is its maintainer, until the settings name another. Only its owner may read it, unless it is `shared`
+    with a group, that of the folder it is made in or of who makes it.
     """
-    root, _ = plan_data_dir(path)
+    root, new = plan_data_dir(path)
+    if shared not in (None, "owner", "group"):
+        raise InvalidInput(f"shared is 'owner' or 'group', not {shared[:40]!r}", "aof init --shared group")
+    if not new and shared is not None and load_settings(root).shared != shared:
+        hint = f"write shared = \"{shared}\" at the top of aof.toml, then run 'aof doctor --fix'"
+        raise InvalidInput(f"{root} is a data directory already", hint)
     os.makedirs(os.path.dirname(root), exist_ok=True)
-    fresh = FilesystemStore.create(root)
-    settings = f"{root}/aof.toml"
-    if not os.path.lexists(settings):
-        Disk().write_durable(settings, default_text(actor or default_actor()).encode())
+    disk = Disk()
+    with clearly("make the data directory"):
+        fresh = FilesystemStore.create(root, disk, shared=shared == "group")
+        settings = f"{root}/aof.toml"
+        if not os.path.lexists(settings):
+            text = default_text(actor or default_actor(), shared=shared == "group")
+            disk.write_durable(settings, text.encode())
     return root, fresh
 
 

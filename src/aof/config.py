@@ -20,6 +20,7 @@ _TEXT = """\
 schemaVersion = 1
 # project = "my-project"
 {maintainers}
+{shared}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -58,6 +59,9 @@ schemaVersion = 1
 SCHEMA_VERSION = 1
 _VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
 _MAINTAINERS = "maintainers = "
+_SHARED = (
+    'shared = "group"               # or "owner": who may read and write the files; \'aof doctor --fix\' sets modes'
+)
 
 
 class Section:
@@ -124,6 +128,7 @@ class Settings(Section):
     schema_version: int = SCHEMA_VERSION
     project: str | None = None
     maintainers: tuple[str, ...] = ()
+    shared: Literal["owner", "group"] = "owner"
     storage: Storage = Storage()
     lease: LeaseSettings = LeaseSettings()
     retry: RetrySettings = RetrySettings()
@@ -154,14 +159,13 @@ class Settings(Section):
         )
 
 
-def default_text(maintainer: str) -> str:
+def default_text(maintainer: str, *, shared: bool = False) -> str:
     """The settings of a new data directory."""
     import json
 
     names = json.dumps([maintainer], ensure_ascii=False)
-    return _TEXT.replace(
-        "{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says"
-    )
+    text = _TEXT.replace("{shared}", _SHARED if shared else f"# {_SHARED}")
+    return text.replace("{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says")
 
 
 def load_settings(root: str) -> Settings:

@@ -55,14 +55,14 @@ class SteppingDisk(Disk):
         self.step(step, lambda: os.pwrite(fd, data, offset))
 
     def write_new(self, path: str, data: bytes) -> None:
-        self.step(Step("write_new", path, data=data), lambda: _write_new(path, data))
+        self.step(Step("write_new", path, data=data), lambda: _did(super(SteppingDisk, self).write_new, path, data))
 
     def write_durable(self, path: str, data: bytes) -> None:
         self.write_new(path, data)
         self.step(Step("flush", path), _nothing)
 
     def rename(self, source: str, target: str) -> None:
-        self.step(Step("rename", source, target), lambda: _did(os.rename, source, target))
+        self.step(Step("rename", source, target), lambda: _did(super(SteppingDisk, self).rename, source, target))
 
     def _swap(self, source: str, target: str) -> bool:
         if not os.path.lexists(target):
@@ -72,12 +72,12 @@ class SteppingDisk(Disk):
     def unlink(self, path: str) -> None:
         if not os.path.lexists(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        self.step(Step("unlink", path), lambda: _did(os.unlink, path))
+        self.step(Step("unlink", path), lambda: _did(super(SteppingDisk, self).unlink, path))
 
     def make_dir(self, path: str) -> None:
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        self.step(Step("make_dir", path), lambda: _did(os.mkdir, path))
+        self.step(Step("make_dir", path), lambda: _did(super(SteppingDisk, self).make_dir, path))
 
     def sync_dir(self, path: str) -> None:
         self.step(Step("sync_dir", path), _nothing)
@@ -169,14 +169,6 @@ def _begin(step: Step, share: float) -> int:
     fd = os.open(step.path, flags, 0o644)
     try:
         return os.write(fd, part)
-    finally:
-        os.close(fd)
-
-
-def _write_new(path: str, data: bytes) -> int:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        return os.write(fd, data)
     finally:
         os.close(fd)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.core.errors import AofError, Unavailable, UnreadableTask
+from aof.core.errors import AnotherTask, AofError, Unavailable, UnreadableTask
 from aof.core.events import Event
 from aof.core.ids import TAG_DIGITS, run_place
 from aof.core.policy import Policy
@@ -110,7 +110,7 @@ def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, n
 
 
 def _in_the_way(task_id: str, problem: AofError) -> AofError:
-    if isinstance(problem, UnreadableTask):
+    if isinstance(problem, (UnreadableTask, AnotherTask)):
         return problem
     return UnreadableTask(
         f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",

@@ -35,11 +35,12 @@ class Synced(Result, frozen=True, kw_only=True):
 
 
 class Diagnosis(Result, frozen=True, kw_only=True):
-    """The state of the data: `problems` are there now, `healed` were."""
+    """The state of the data: `problems` are there now, `healed` were; `advice` is about what could be better."""
 
     ok: bool
     problems: tuple[Problem, ...] = ()
     healed: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
@@ -79,9 +80,9 @@ def doctor(
 ) -> Diagnosis:
     """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
     say("comparing everything with everything else")
-    before = _problems(store, clock, policy, org)
+    before, advised = _problems(store, clock, policy, org)
     if not fix:
-        return Diagnosis(ok=not before, problems=before)
+        return Diagnosis(ok=not before, problems=before, advice=advised)
     say("mending")
     store.heal()
     for task_id in store.announced(store.checkup().edited):
@@ -90,15 +91,20 @@ def doctor(
         else:
             store.put_aside(task_id)
     say("looking again")
-    after = _problems(store, clock, policy, org)
-    return Diagnosis(ok=not after, problems=after, healed=tuple(one for one in before if one not in after))
+    after, advice = _problems(store, clock, policy, org)
+    left = {*after, *advice}
+    healed = tuple(one for one in (*before, *advised) if one not in left)
+    return Diagnosis(ok=not after, problems=after, healed=healed, advice=advice)
 
 
-def _problems(store: Store, clock: Clock, policy: Policy, org: OrgSource | None) -> tuple[Problem, ...]:
+def _problems(
+    store: Store, clock: Clock, policy: Policy, org: OrgSource | None
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What is wrong, and what could be better."""
     found = store.checkup()
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    return (*found.problems, *judged, *_of_chart(org))
+    return (*found.problems, *judged, *_of_chart(org)), found.advice
 
 
 def _of_chart(org: OrgSource | None) -> Iterator[Problem]:

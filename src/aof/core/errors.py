@@ -4,17 +4,17 @@
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
     │                              WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken
+    │                              IdTaken, AnotherTask
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached
+    │                              HopRoleMismatch, NotAttached, Unmerged
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow
-    ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, ReadOnly, UnsupportedFilesystem,
-    │                              UnsupportedVersion, RunnerFailed
-    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
+    ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
+    │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed
+    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
 surface spells it in its own way. Must not know any surface.
@@ -146,6 +146,12 @@ class IdTaken(Conflict):
     code = "id_taken"
 
 
+class AnotherTask(Conflict):
+    """The task's file is of a different task with the same ID; both are kept."""
+
+    code = "another_task"
+
+
 class Refused(AofError):
     """The rules do not allow this now."""
 
@@ -198,6 +204,12 @@ class NotRouted(Refused):
     """The org chart sends the task to somebody else."""
 
     code = "not_routed"
+
+
+class Unmerged(Refused):
+    """Git is in the middle of a merge that nobody has settled yet."""
+
+    code = "unmerged_paths"
 
 
 class AtCapacity(Refused):
@@ -350,6 +362,12 @@ class StorageFailed(Unavailable):
     code = "storage_failed"
 
 
+class LinkRefused(Unavailable):
+    """A symbolic link lies where AOF would write; it was not followed."""
+
+    code = "link_refused"
+
+
 class ReadOnly(Unavailable):
     """Whoever calls may not write to the data directory; what can be answered without that is."""
 
@@ -396,3 +414,9 @@ class LogDamaged(Internal):
     """The log's chain is broken in a place that no crash explains."""
 
     code = "log_damaged"
+
+
+class LineEndingsConverted(LogDamaged):
+    """The lines of the log end with CR LF, which AOF never writes: somebody converted them."""
+
+    code = "log_line_endings"

@@ -65,10 +65,11 @@ class Problem(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """What a store found wrong, and the tasks with edits that have not been judged."""
+    """What a store found wrong, the tasks with edits that have not been judged, and what could be better."""
 
     problems: tuple[Problem, ...] = ()
     edited: tuple[str, ...] = ()
+    advice: tuple[Problem, ...] = ()
 
 
 class Unit(Protocol):

@@ -12,6 +12,7 @@ import pytest
 import aof
 from aof.app.fabric import Fabric
 from aof.core.errors import AofError
+from aof.stores.filesystem import git_index
 from tests.support.terminal import aof as command
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -157,7 +158,9 @@ def test_git_never_mixes_two_histories(diverged: Path, fabric: Fabric) -> None:
     assert titles(fabric) == ["one", "two", "of the main branch"]
     told = command("doctor", "--json", cwd=diverged)
     assert told.code == 5
-    assert {problem["code"] for problem in told.data["problems"]} == {"task_not_in_log"}
+    assert {problem["code"] for problem in told.data["problems"]} == {"task_not_in_log", "unmerged_paths"}
+    assert command("doctor", "--fix", "--json", cwd=diverged).error["code"] == "unmerged_paths"
+    git(diverged, "restore", "--source=HEAD", "--staged", "--worktree", "--", ".aof/events")
     assert command("doctor", "--fix", cwd=diverged).code == 0
     assert sorted(titles(fabric)) == ["of the main branch", "of the other branch", "one", "two"]
     git(diverged, "add", "-A")
@@ -259,3 +262,143 @@ def test_a_deleted_log_is_refused_and_comes_back(repo: Path, fabric: Fabric) -> 
     fabric.create("three")
     assert titles(fabric) == ["one", "two", "three"]
     assert healthy(repo)
+
+
+def unmerged_by_git(repo: Path) -> set[str]:
+    listed = git(repo, "ls-files", "-u", "-z", "--", ".aof").split("\0")
+    return {line.partition("\t")[2].removeprefix(".aof/") for line in listed if line}
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.parametrize("worktree", ["main", "linked"])
+def test_unmerged_paths_are_read_from_gits_index_without_git(
+    diverged: Path, tmp_path: Path, version: str, worktree: str
+) -> None:
+    place = diverged
+    if worktree == "linked":
+        git(diverged, "worktree", "add", "-q", "../linked", "-b", "linked")
+        place = tmp_path / "linked"
+    for number in range(40):
+        (place / f"{'long' * number}-{number}.txt").write_text("x")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "more")
+    git(place, "merge", "-q", "other", fails=True)
+    if version == "3":
+        (place / "later.txt").write_text("x")
+        git(place, "add", "-N", "later.txt")
+    else:
+        git(place, "update-index", "--index-version", version)
+    assert (next((place / ".aof/events").glob("*.jsonl"))).is_file()
+    assert unmerged_by_git(place)
+    assert set(git_index.unmerged(str(place / ".aof"))) == unmerged_by_git(place)
+    assert git_index.unmerged(str(place / ".aof/tasks")) == []
+
+
+def test_a_settled_merge_leaves_no_unmerged_path(diverged: Path) -> None:
+    git(diverged, "merge", "-q", "other", fails=True)
+    assert git_index.unmerged(str(diverged / ".aof"))
+    git(diverged, "merge", "--abort")
+    assert git_index.unmerged(str(diverged / ".aof")) == []
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"DIRC", b"DIRC\0\0\0\2\0\0\0\x09", b"DIRC\0\0\0\4\0\0\xff\xff" + b"\xff" * 999]
+)
+def test_an_index_that_makes_no_sense_stops_nobody(repo: Path, damage: bytes) -> None:
+    (repo / ".git/index").write_bytes(damage)
+    assert git_index.unmerged(str(repo / ".aof")) == []
+
+
+def test_two_tasks_of_two_branches_with_one_id_are_never_fused(repo: Path) -> None:
+    """Two clones make a task each, both get the next number, and git puts the files into different folders."""
+    git(repo.parent, "clone", "-q", "repo", "clone")
+    clone = repo.parent / "clone"
+    assert command("create", "theirs", "--backlog", cwd=clone).code == 0
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "theirs")
+    assert command("create", "ours", cwd=repo).code == 0
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "ours")
+    git(repo, "pull", "-q", "--no-rebase", "../clone", "main", fails=True)
+    git(repo, "restore", "--source=HEAD", "--staged", "--worktree", "--", ".aof/events")
+    theirs = next((repo / ".aof/tasks/backlog").glob("TASK-*-003.md")).read_bytes()
+    told = command("show", "003", "--json", cwd=repo)
+    assert (told.code, told.error["code"]) == (4, "another_task"), told.out
+    assert "another_task" in {one["code"] for one in command("doctor", "--json", cwd=repo).data["problems"]}
+    command("doctor", "--fix", cwd=repo)
+    assert command("show", "003", "--json", cwd=repo).data["title"] == "ours"
+    (kept,) = (repo / ".aof/tasks/backlog").glob("*.conflict")
+    assert kept.read_bytes() == theirs
+    lines = [line for line in theirs.decode().splitlines() if not line.startswith(("id:", "rev:"))]
+    kept.unlink()
+    (repo / ".aof/tasks/backlog/theirs.md").write_text("\n".join(lines) + "\n")
+    assert command("sync", cwd=repo).code == 0
+    with aof.open(repo / ".aof", actor="tester") as fabric:
+        assert sorted(titles(fabric)) == ["one", "ours", "theirs", "two"]
+    assert healthy(repo)
+
+
+def test_an_older_data_directory_is_told_to_keep_line_endings_with_the_next_change(repo: Path) -> None:
+    attributes = repo / ".aof/.gitattributes"
+    attributes.write_text("*.md diff=markdown\nevents/*.jsonl -merge")
+    attributes.chmod(0o640)
+    told = command("doctor", "--json", cwd=repo)
+    assert (told.code, [one["code"] for one in told.data["advice"]]) == (0, ["attributes_missing"])
+    assert attributes.read_text().endswith("-merge"), "a look changes nothing"
+    assert command("list", cwd=repo).code == 0
+    assert attributes.read_text().endswith("-merge")
+    assert command("create", "three", cwd=repo).code == 0
+    assert attributes.read_text() == "*.md diff=markdown\nevents/*.jsonl -merge\n* -text\n"
+    assert attributes.stat().st_mode & 0o777 == 0o640
+    attributes.unlink()
+    assert command("doctor", "--fix", cwd=repo).code == 0
+    assert attributes.read_text() == "* -text\nevents/*.jsonl -merge\n"
+    assert command("doctor", "--json", cwd=repo).data["advice"] == []
+
+
+def test_git_changes_no_line_ending_in_a_clone(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "-c", "core.autocrlf=true", "clone", "-q", "repo", "clone")
+    assert not [
+        path for path in (tmp_path / "clone/.aof").rglob("*") if path.is_file() and b"\r\n" in path.read_bytes()
+    ]
+    assert healthy(tmp_path / "clone")
+
+
+@pytest.fixture
+def converted(repo: Path, tmp_path: Path) -> Path:
+    """A clone whose line endings git has converted, because nobody told it not to."""
+    (repo / ".aof/.gitattributes").unlink()
+    git(repo, "commit", "-qam", "without attributes")
+    git(tmp_path, "-c", "core.autocrlf=true", "clone", "-q", "repo", "clone")
+    git(tmp_path / "clone", "config", "core.autocrlf", "true")
+    return tmp_path / "clone"
+
+
+def test_a_log_with_converted_line_endings_is_recognised_and_comes_back(converted: Path) -> None:
+    (log,) = (converted / ".aof/events").glob("*.jsonl")
+    before = log.read_bytes()
+    assert b"\r\n" in before
+    for words in (("create", "no"), ("list",), ("show", "001")):
+        told = command(*words, "--json", cwd=converted)
+        assert (told.code, told.error["code"]) == (5, "log_line_endings"), told.out
+        assert "line endings were converted" in told.error["message"]
+        assert "-text" in told.error["hint"]
+    told = command("doctor", "--json", cwd=converted)
+    assert told.code == 5
+    assert ("log_line_endings", f"events/{log.name}") in {(one["code"], one["path"]) for one in told.data["problems"]}
+    assert log.read_bytes() == before, "nothing was changed"
+    command("init", cwd=converted)
+    assert (converted / ".aof/.gitattributes").read_text() == "* -text\nevents/*.jsonl -merge\n"
+    git(converted, "rm", "-rq", "--cached", ".aof")
+    git(converted, "checkout", "HEAD", "--", ".aof")
+    assert command("create", "three", cwd=converted).code == 0
+    assert healthy(converted)
+
+
+def test_a_running_process_says_that_line_endings_were_converted(repo: Path, fabric: Fabric) -> None:
+    fabric.create("three")
+    (log,) = (repo / ".aof/events").glob("*.jsonl")
+    log.write_bytes(log.read_bytes().replace(b"\n", b"\r\n"))
+    with pytest.raises(AofError) as caught:
+        fabric.create("no")
+    assert caught.value.code == "log_line_endings"

@@ -150,12 +150,12 @@ def test_comments_that_are_taken_out_stay_out(desk: Desk) -> None:
     check_invariants(desk.root, edited=True)
 
 
-@pytest.mark.parametrize("line", ["rev: 3", 'createdAt: "2026-03-02T09:00:00.000Z"', 'status: "ready"'])
+@pytest.mark.parametrize("line", ["rev: 3", 'status: "ready"'])
 def test_what_is_not_a_persons_to_change_is_put_back(desk: Desk, line: str) -> None:
     task_id = desk.create()
     before = desk.fabric.get(task_id)
     name = line.partition(":")[0]
-    new = {"rev": "rev: 99", "createdAt": 'createdAt: "2020-01-01T00:00:00.000Z"', "status": 'status: "done"'}[name]
+    new = {"rev": "rev: 99", "status": 'status: "done"'}[name]
     desk.change(task_id, line, new)
     after = desk.fabric.get(task_id)
     assert (after.status, after.created_at) == (before.status, before.created_at)

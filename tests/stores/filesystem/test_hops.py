@@ -44,9 +44,9 @@ class Dying(Disk):
         self._step()
         super().rename(source, target)
 
-    def replace(self, source: str, target: str) -> None:
+    def replace(self, source: str, target: str, mode: int | None = None) -> None:
         self._step()
-        super().replace(source, target)
+        super().replace(source, target, mode)
 
     def make_dir(self, path: str) -> None:
         self._step()

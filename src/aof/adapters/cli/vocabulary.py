@@ -54,6 +54,7 @@ VERBS: tuple[Verb, ...] = (
                 target="agents",
             ),
             Option("--remove", "take away what was written for agents; the data stays"),
+            Option("--shared", "who may read and write the files: owner (the default) or group", metavar="WHO"),
         ),
         example="aof init --agent claude",
     ),

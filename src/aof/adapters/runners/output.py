@@ -8,6 +8,7 @@ from typing import Any
 PREFIX = b"AOF/1 "
 _LONGEST_LINE = 10 * 1024 * 1024 + 4096  # what is longer is passed on cut, so that it is refused for its size
 _CHUNK = 65_536
+_GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept:
@@ -18,7 +19,7 @@ class Kept:
         self.pipe = pipe
         self._shown = shown
         self._most = most
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = os.open(path, _GROWING, 0o600)
         self.came = 0
         self.kept = 0
         self._hidden = hidden

@@ -19,6 +19,7 @@ import msgspec
 
 from aof.adapters.runners import processes
 from aof.adapters.runners.output import Kept, Messages
+from aof.beneath import Beneath
 from aof.core.errors import RunnerFailed
 from aof.ports.clock import Clock
 from aof.ports.runner import Ended, Listener, Work
@@ -55,6 +56,7 @@ class ProcessRunner:
         output_limit: int = _OUTPUT_LIMIT,
     ) -> None:
         self._root = root
+        self._files = Beneath(root)
         self._selector = selector
         self._clock = clock
         self._listener = listener
@@ -67,8 +69,9 @@ class ProcessRunner:
         shown = f"runs/{work.place}/attempts/{work.attempt}"
         folder = f"{self._root}/{shown}"
         try:
-            os.makedirs(folder, exist_ok=True)
-            with open(f"{folder}/brief.md", "w+", encoding="utf-8") as brief:
+            self._files.begin()
+            self._files.make_folders(folder)
+            with open(self._new_file(f"{folder}/brief.md"), "w+", encoding="utf-8") as brief:
                 brief.write(work.brief)
                 brief.flush()
                 brief.seek(0)
@@ -157,6 +160,9 @@ class ProcessRunner:
             **({"AOF_HOP": work.hop} if work.hop is not None else {}),
         }
 
+    def _new_file(self, path: str) -> int:
+        return self._files.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+
     def _note(self, folder: str, work: Work, pid: int) -> None:
         """Who hosts which process, for whoever comes after a host that was killed."""
         boot = self._clock.boot()
@@ -169,7 +175,7 @@ class ProcessRunner:
             "pidSpace": processes.space(),
             "bootId": boot.id if boot is not None else None,
         }
-        with suppress(OSError), open(f"{folder}/process.json", "wb") as file:
+        with suppress(OSError), open(self._new_file(f"{folder}/process.json"), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")
 
     def _heard(self, worker: _Worker) -> bool:

@@ -1,16 +1,11 @@
-"""Living below a version control: what keeps it from mixing histories, and what follows when it brings another log.
-
-Must not know which system it is, beyond the two files that tell git what to leave alone.
-"""
+"""What follows when a version control brings another log. Must not know which system it is."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from aof.core.errors import LogDamaged
 from aof.stores.filesystem.looking import digest, read
-from aof.stores.filesystem.paths import DIRECTORIES, IGNORED, UNMERGED
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.stripes import EVERY_STRIPE
 from aof.stores.fold import fold
@@ -18,23 +13,7 @@ from aof.stores.fold import fold
 if TYPE_CHECKING:
     from logging import Logger
 
-    from aof.stores.filesystem.disk import Disk
     from aof.stores.filesystem.store import FilesystemStore
-
-
-def prepare(root: str, disk: Disk) -> None:
-    """Say what is not to be committed, what is not to be merged, and that empty folders stay.
-
-    Git removes a folder with its last file, also below those who use it.
-    """
-    for name, lines in ((".gitignore", IGNORED), (".gitattributes", UNMERGED)):
-        if not os.path.lexists(f"{root}/{name}"):
-            disk.write_durable(f"{root}/{name}", "".join(f"{line}\n" for line in lines).encode())
-    for name in DIRECTORIES:
-        keep = f"{root}/{name}/.gitkeep"
-        ignored = f"{name.split('/')[0]}/" in IGNORED or f"{name}/" in IGNORED
-        if not ignored and not os.path.lexists(keep):
-            os.close(disk.create(keep))
 
 
 def start_over(store: FilesystemStore) -> None:

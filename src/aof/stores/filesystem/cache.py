@@ -150,8 +150,8 @@ class Cache:
         self._dirty(held)
         self.close()
         self._store.make_folders()
-        with suppress(FileNotFoundError):
-            disk.unlink(temporary)
+        disk.refuse_link(self._path)
+        disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
             with closing(databases.connect(temporary)) as database:
                 indexing.build(self._store, database)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 
+from aof.beneath import LinkInTheWay, is_link
 from aof.stores.filesystem import rows
 from aof.stores.filesystem.reader import Position
 
 
 def connect(path: str) -> sqlite3.Connection:
     """Open a database that other means protect and that may be lost."""
+    if is_link(path):
+        raise LinkInTheWay(path)
     database = sqlite3.connect(path, timeout=10, isolation_level="DEFERRED", check_same_thread=False)
     database.execute("PRAGMA page_size = 8192")
     database.execute("PRAGMA journal_mode = OFF")

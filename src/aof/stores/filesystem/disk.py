@@ -1,18 +1,37 @@
 """Every write to the disk, as single steps. Nothing else in the store changes a file.
 
 A test can stand in for this class to stop at each step, to fail one, or to record all of them and work out every
-state that a power cut may leave. Must not know what the bytes mean.
+state that a power cut may leave. Bound to a data directory, it reaches files only beneath that, and follows no link.
+Must not know what the bytes mean.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable
 
+from aof.beneath import Beneath, Folder, LinkInTheWay, is_link
+from aof.stores.filesystem.modes import Modes
+
 _WORTH_SWAPPING = 8
 _HERE, _SWAP_NAMES = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_BITS = 0o777
+
+
+class _Anywhere:
+    """Stands for the folder of a whole path, where nobody has bound the disk to a data directory."""
+
+    fd = None
+
+
+_ANYWHERE = _Anywhere()
+
+
+def _anywhere(path: str) -> tuple[Folder | _Anywhere, str]:
+    return _ANYWHERE, path
 
 
 class Disk:
@@ -20,7 +39,48 @@ class Disk:
 
     def __init__(self) -> None:
         self._replaced = 0
-        self._exchange: Callable[[str, str], bool] | None = None
+        self._exchange: Callable[[int, str, int, str], bool] | None = None
+        self._beneath: Beneath | None = None
+        self._at: Callable[[str], tuple[Folder | _Anywhere, str]] = _anywhere
+        self._modes = Modes()
+
+    def bind(self, root: str, modes: Modes | None = None) -> None:
+        """Write beneath this data directory only, with its modes: those of its log where nobody says otherwise."""
+        self._beneath = Beneath(root)
+        self._at = self._beneath.at
+        if modes is None:
+            try:
+                modes = Modes(os.stat(f"{root}/events", follow_symlinks=False).st_mode)
+            except OSError:
+                modes = Modes()
+        self._modes = modes
+
+    def begin(self) -> None:
+        """Begin a unit of work: folders that were replaced since the last one are noticed."""
+        if self._beneath is not None:
+            self._beneath.begin()
+
+    def prove(self, folder: str) -> None:
+        """Refuse a folder that is reached through a link; one that is missing will be made."""
+        if self._beneath is None:
+            return
+        try:
+            if self._beneath.keeps(folder) or self._beneath.has(folder):
+                self._beneath.folder(folder)
+        except FileNotFoundError:
+            above = folder.rpartition("/")[0]
+            if above != self._beneath.root:
+                self.prove(above)
+
+    def refuse_link(self, path: str) -> None:
+        """Refuse to replace a link."""
+        folder, name = self._at(path)
+        if is_link(name, folder.fd):
+            raise LinkInTheWay(path)
+
+    def _at_or_root(self, path: str) -> tuple[Folder | _Anywhere, str]:
+        is_root = self._beneath is not None and path == self._beneath.root
+        return (_ANYWHERE, path) if is_root else self._at(path)
 
     def append(self, fd: int, data: bytes) -> int:
         """Write at the end of an open file; tells how much was written."""
@@ -39,74 +99,113 @@ class Disk:
         os.pwrite(fd, data, offset)
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Create a file, or empty it, and write all of the data; not atomic, so only for temporary files."""
-        fd = os.open(path, _NEW_FILE, 0o644)
-        try:
-            written = os.write(fd, data)
-            while written < len(data):
-                written += os.write(fd, memoryview(data)[written:])
-        finally:
-            os.close(fd)
+        """Create a file, in place of one that was left there, and write all of the data; only for temporary files."""
+        os.close(self._written(path, data, self._modes.file, exact=self._modes.exact))
 
     def write_durable(self, path: str, data: bytes) -> None:
         """The same, and flushed."""
-        self.write_new(path, data)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        self._flushed(self._written(path, data, self._modes.file, exact=self._modes.exact))
 
     def write_private(self, path: str, data: bytes) -> None:
-        """Create a file that only its owner may read, or empty it, write all of the data and flush it."""
-        fd = os.open(path, _NEW_FILE, 0o600)
+        """The same, and only its owner may read it, whoever may read the rest."""
+        self._flushed(self._written(path, data, 0o600, exact=True))
+
+    def _written(self, path: str, data: bytes, mode: int, *, exact: bool) -> int:
+        folder, name = self._at(path)
+        within = folder.fd
         try:
-            os.fchmod(fd, 0o600)  # one that was left there keeps the rights it had
+            fd = os.open(name, _NEW_FILE, mode, dir_fd=within)
+        except FileExistsError:
+            found = os.stat(name, dir_fd=within, follow_symlinks=False)
+            if stat.S_ISLNK(found.st_mode):
+                raise LinkInTheWay(path) from None
+            if not stat.S_ISREG(found.st_mode):
+                raise
+            os.unlink(name, dir_fd=within)  # a dead writer's
+            fd = os.open(name, _NEW_FILE, mode, dir_fd=within)
+        try:
+            if exact:
+                os.fchmod(fd, mode)
             written = os.write(fd, data)
             while written < len(data):
                 written += os.write(fd, memoryview(data)[written:])
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _flushed(self, fd: int) -> None:
+        try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
     def rename(self, source: str, target: str) -> None:
         """Put a file in the place of another, atomically."""
-        os.rename(source, target)
+        (here, old), (there, new) = self._at(source), self._at(target)
+        os.rename(old, new, src_dir_fd=here.fd, dst_dir_fd=there.fd)
 
-    def replace(self, source: str, target: str) -> None:
-        """Put a new version in the place of an existing file, atomically; the old one is gone afterwards.
+    def replace(self, source: str, target: str, mode: int | None = None) -> None:
+        """Put a new version in the place of an existing file, atomically, with its mode; the old one is gone then.
 
         Swapping the two names and removing the old version costs half of a rename over it, which makes ext4 allocate
         and write out blocks at once. It needs a library that takes milliseconds to load, so it begins to pay only
-        after some writes.
+        after some writes. Who has just looked at the existing file tells its mode, as `stat` has it.
         """
+        self._keep_mode(source, target, mode)
         self._replaced += 1
         if self._replaced > _WORTH_SWAPPING and self._swap(source, target):
             self.unlink(source)
         else:
             self.rename(source, target)
 
+    def _keep_mode(self, source: str, target: str, found: int | None) -> None:
+        """What replaces a file may be read by those who could read it before: a checkout's files stay as they are."""
+        if found is None:
+            folder, name = self._at(target)
+            try:
+                found = os.stat(name, dir_fd=folder.fd, follow_symlinks=False).st_mode
+            except FileNotFoundError:
+                return
+        if stat.S_ISLNK(found):
+            raise LinkInTheWay(target)
+        if found & _BITS != self._modes.file:
+            here, new = self._at(source)
+            os.chmod(new, found & _BITS, dir_fd=here.fd)
+
     def _swap(self, source: str, target: str) -> bool:
         """Exchange two names; False where the system cannot, or the target does not exist."""
         if self._exchange is None:
             self._exchange = _exchanger()
-        return self._exchange(source, target)
+        (here, old), (there, new) = self._at(source), self._at(target)
+        return self._exchange(_HERE if here.fd is None else here.fd, old, _HERE if there.fd is None else there.fd, new)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Change who may read and write a file or folder; a link is left alone."""
+        folder, name = self._at_or_root(path)
+        follow = 0 if folder is _ANYWHERE else os.O_NOFOLLOW
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | follow, dir_fd=folder.fd)
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
 
     def unlink(self, path: str) -> None:
         """Remove a file."""
-        os.unlink(path)
+        folder, name = self._at(path)
+        os.unlink(name, dir_fd=folder.fd)
 
     def make_dir(self, path: str) -> None:
         """Create a folder."""
-        os.mkdir(path)
+        folder, name = self._at_or_root(path)
+        os.mkdir(name, self._modes.folder, dir_fd=folder.fd)
+        if self._modes.exact:
+            os.chmod(name, self._modes.folder, dir_fd=folder.fd)
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a folder durable."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        folder, where = (_ANYWHERE, path) if self._beneath is None else (self._beneath.folder(path), ".")
+        self._flushed(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder.fd))
 
     def sync_all(self, root: str) -> None:
         """Make everything on the data directory's file system durable."""
@@ -125,20 +224,39 @@ class Disk:
 
     def create(self, path: str) -> int:
         """Open a file for reading and appending, creating it where it is missing."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        return self._opened(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+
+    def open_state(self, path: str, *, create: bool = True) -> int:
+        """Open a file for reading and for writing in place, creating it where it is missing."""
+        return self._opened(path, os.O_RDWR | os.O_CREAT if create else os.O_RDWR)
+
+    def _opened(self, path: str, flags: int) -> int:
+        if self._beneath is None:
+            return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, self._modes.file)
+        fd = self._beneath.open(path, flags, self._modes.file)
+        if self._modes.exact:
+            found = os.fstat(fd)
+            if not found.st_size and found.st_uid == os.geteuid():  # it may be new, and the umask says nothing here
+                os.fchmod(fd, self._modes.file)
+        return fd
+
+    def close(self) -> None:
+        """Let go of open folders; they are opened again where they are needed."""
+        if self._beneath is not None:
+            self._beneath.close()
 
 
-def _exchanger() -> Callable[[str, str], bool]:
+def _exchanger() -> Callable[[int, str, int, str], bool]:
     """The system's way to exchange two names, or one that always says no."""
     import ctypes  # see Disk.replace
 
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except AttributeError:
-        return lambda _source, _target: False
+        return lambda _here, _source, _there, _target: False
 
-    def exchange(source: str, target: str) -> bool:
-        done: int = renameat2(_HERE, os.fsencode(source), _HERE, os.fsencode(target), _SWAP_NAMES)
+    def exchange(here: int, source: str, there: int, target: str) -> bool:
+        done: int = renameat2(here, os.fsencode(source), there, os.fsencode(target), _SWAP_NAMES)
         return done == 0
 
     return exchange

@@ -6,18 +6,35 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from aof.core.errors import DiskFull, StorageFailed
+from aof.beneath import LinkInTheWay
+from aof.core.errors import AofError, DiskFull, LinkRefused, StorageFailed
+from aof.lazily import Lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.stores.filesystem import owners
+else:  # few errors are about somebody else's files
+    owners = Lazily("aof.stores.filesystem.owners")
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def failed(error: OSError, doing: str) -> DiskFull | StorageFailed:
+def failed(error: OSError, doing: str) -> AofError:
     """What to raise when something could not be done and nothing was changed."""
     if error.errno in NO_SPACE:
         return DiskFull(f"no space left to {doing}; nothing was changed", "free some space and try again")
+    if isinstance(error, LinkInTheWay):
+        return LinkRefused(
+            f"could not {doing}: {error.filename} is a symbolic link, and links are not followed; nothing was changed",
+            "put what it leads to in its place, or remove it; 'aof doctor' lists all links",
+            path=error.filename,
+        )
+    hint = "check the disk and the permissions"
+    if error.errno in (errno.EACCES, errno.EPERM) and error.filename and (owner := owners.owner_of(error.filename)):
+        hint = f"it belongs to {owner}; 'aof init --shared group' makes a data directory for several users"
     return StorageFailed(
         f"could not {doing}: {error.strerror}; nothing was changed",
-        "check the disk and the permissions",
+        hint,
         path=error.filename,
     )
 

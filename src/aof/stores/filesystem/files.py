@@ -16,7 +16,7 @@ from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.shapes import ready
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.looking import Seen, read, seen
+from aof.stores.filesystem.looking import Seen, read, seen_with_mode
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
@@ -53,10 +53,13 @@ class TaskFiles:
             self._disk.rename(temporary, target)
             return True
         here = self._paths.task(old, task_id)
-        if file is not None and seen(here) != file:
-            self._disk.unlink(temporary)
-            return False
-        self._disk.replace(temporary, here)
+        mode = None
+        if file is not None:
+            now, mode = seen_with_mode(here)
+            if now != file:
+                self._disk.unlink(temporary)
+                return False
+        self._disk.replace(temporary, here, mode)
         if old != new:
             self._disk.rename(here, target)
             self.move_folder(self._paths.files(old, task_id), self._paths.files(new, task_id))

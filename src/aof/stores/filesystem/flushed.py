@@ -45,5 +45,5 @@ class Flushed:
 
     def _open(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = self._disk.open_state(self._path)
         return self._fd

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from aof.core.errors import AofError, LogDamaged, UnreadableTask
+from aof.core import times
+from aof.core.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
 from aof.core.events import Event
 from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
@@ -83,6 +84,8 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
             _compare(examined, events, examined.folded.task, found)
         elif found:
             _new(examined, task_id, found)
+    except AnotherTask as problem:
+        examined.problem, examined.edit = problem, None
     except AofError as problem:
         merging = any(b"\n" + _MARK in b"\n" + one.data for one in found)
         what, hint = (_MERGING, _ONE_SIDE) if merging else (problem.message, problem.hint or "correct the file")
@@ -165,6 +168,8 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
     kept = dict(examined.beside)
     for one in changed:
         theirs = _parsed(one, task.id)
+        if not same_task(task, theirs):
+            raise _another(task, theirs, one.folder)
         base = fold(events, until=theirs.rev).get(task.id)
         origin = base.task if base is not None and base.task is not None else task
         clashes = merge.add(origin, theirs)
@@ -193,6 +198,33 @@ def _parsed(one: Found, task_id: str) -> Task:
     if theirs.id != task_id:
         raise UnreadableTask(f"its 'id' says {theirs.id[:80]!r}", "an ID never changes: put the line back")
     return theirs
+
+
+def same_task(known: Task, theirs: Task) -> bool:
+    """Whether two versions are of one task: it was created once, by one. Two histories may have given one ID twice."""
+    same_time = theirs.created_at == known.created_at or _same_moment(theirs.created_at, known.created_at)
+    return same_time and theirs.created_by == known.created_by
+
+
+def _same_moment(one: str, other: str) -> bool:
+    """Whether two texts name one moment; a person may have written it in another way."""
+    try:
+        return times.millis(one) == times.millis(other)
+    except ValueError:
+        return False
+
+
+def _another(known: Task, theirs: Task, folder: str) -> AnotherTask:
+    name = theirs.id
+    where = f"{'archive/tasks' if folder == 'archive' else f'tasks/{folder}'}/{name}.md"
+    return AnotherTask(
+        f"{where} is not the {name} of the log but another task: created {theirs.created_at} by "
+        f"{theirs.created_by[:80]}, not {known.created_at} by {known.created_by[:80]}; both are kept",
+        f"'aof doctor --fix' keeps the file as {name}.md.conflict and restores the log's task; to have the other one "
+        "too, copy it to tasks/backlog/NAME.md without its id and rev lines, and run 'aof sync'",
+        task_id=name,
+        path=where,
+    )
 
 
 def _new(examined: Examined, task_id: str, found: list[Found]) -> None:

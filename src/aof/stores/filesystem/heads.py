@@ -121,7 +121,8 @@ class Heads:
 
     def _open(self, day: str, flags: int) -> int | None:
         try:
-            fd = os.open(f"{self._folder}/{day}", flags | os.O_CLOEXEC, 0o644)
+            path = f"{self._folder}/{day}"
+            fd = self._disk.open_state(path, create=bool(flags & os.O_CREAT))
         except FileNotFoundError:
             if flags & os.O_CREAT:
                 raise

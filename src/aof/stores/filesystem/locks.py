@@ -14,10 +14,15 @@ from contextlib import suppress
 
 from aof.core.errors import LockTimeout
 from aof.hashing import hexdigest
+from aof.lazily import Lazily
+from aof.stores.filesystem.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
+    from aof.stores.filesystem import owners
+else:  # locks are seldom waited for in vain
+    owners = Lazily("aof.stores.filesystem.owners")
 
 STRIPES = 64
 STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
@@ -40,8 +45,16 @@ class Held:
 class Locks:
     """The lock files of one data directory."""
 
-    def __init__(self, folder: str, clock: Clock, timeout: float, deleted: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: str,
+        clock: Clock,
+        timeout: float,
+        deleted: Callable[[], None] | None = None,
+        disk: Disk | None = None,
+    ) -> None:
         self._folder = folder
+        self._disk = disk or Disk()
         self._deleted = deleted
         self._clock = clock
         self._timeout = timeout
@@ -124,7 +137,7 @@ class Locks:
         """A name with a slash in front is that folder itself, for what must not end when somebody deletes locks."""
         if name.startswith("/"):
             return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return os.open(f"{self._folder}/{file_name(name)}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self._disk.open_state(f"{self._folder}/{file_name(name)}")
 
     def _forget(self, fd: int) -> None:
         self._all.discard(fd)
@@ -133,11 +146,14 @@ class Locks:
 
     def _given_up(self, name: str, fd: int) -> LockTimeout:
         pids = holders(os.fstat(fd).st_ino)
-        who = f"process {', '.join(map(str, pids))}" if pids else "another process"
+        of = {pid: owners.runs_as(pid) for pid in pids}
+        named = ", ".join(f"{pid} of {user}" if (user := of[pid]) else f"{pid}" for pid in pids)
+        who = f"process {named}" if pids else "another process"
         return LockTimeout(
             f"waited {self._timeout:g} s for the lock '{name}', which {who} holds",
             f"look at what {who} does; end it if it hangs, then try again",
             pids=pids,
+            owners=[of[pid] for pid in pids],
             lock=name,
         )
 

@@ -162,7 +162,7 @@ class LogFile:
         start = known.offset if known is not None and self._has(known) else 0
         if start == self.end:
             return False
-        fd = os.open(self._paths.log(self.day), os.O_WRONLY | os.O_CLOEXEC)  # the other one could only append
+        fd = self.disk.open_state(self._paths.log(self.day), create=False)  # the other one could only append
         try:
             while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
                 self.disk.overwrite(fd, data, start)
@@ -207,7 +207,7 @@ class LogFile:
     def _take(self, fresh: bytes) -> None:
         """Go on over what others have appended; an incomplete commit at the end goes aside."""
         if not fresh:
-            return
+            return False
         whole, last = chain.last_commit_end(fresh)
         if whole < len(fresh):
             torn, offset = fresh[whole:], self.end + whole

@@ -56,6 +56,15 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
+def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
+    """The same, and its mode."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return None, None
+    return Seen(found.st_ino, found.st_mtime_ns, found.st_size), found.st_mode
+
+
 def read(path: str, directory: int | None = None) -> bytes | None:
     """A file's bytes; None where there is none. A symbolic link is no task: it raises OSError (ELOOP).
 

@@ -43,6 +43,8 @@ class OrgFile:
         self._kept_path = f"{root}/locks/org-chart.json"
         self._temporary = f"{root}/tmp/org-chart"  # noqa: S108 - inside the data directory
         self._disk = disk or Disk()
+        if disk is None:
+            self._disk.bind(root)
         self._seen: bytes | OSError | None = None
         self._chart: OrgChart | None = None
         self._findings: tuple[Finding, ...] = ()

@@ -6,9 +6,11 @@ Must not know what is done with them.
 from __future__ import annotations
 
 import os
+import stat
 from _thread import allocate_lock
 from functools import cached_property
 
+from aof.beneath import LinkInTheWay
 from aof.core.errors import StorageFailed
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.heads import Heads
@@ -24,21 +26,33 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.files import TaskFiles
     from aof.stores.filesystem.histories import Histories
     from aof.stores.filesystem.log import Log
+    from aof.stores.filesystem.modes import Modes
     from aof.stores.filesystem.revs import Revs
 
 
 class Parts:
     """What one process has of one data directory."""
 
-    def __init__(self, root: str, clock: Clock, *, durable: bool, lock_timeout: float, disk: Disk, boot: str) -> None:
+    def __init__(
+        self,
+        root: str,
+        clock: Clock,
+        *,
+        durable: bool,
+        lock_timeout: float,
+        disk: Disk,
+        boot: str,
+        modes: Modes | None = None,
+    ) -> None:
         self.paths = Paths(root)
         self.disk = disk
+        disk.bind(root, modes)
         self._clock = clock
         self._boot = boot
         self._durable = durable
         self._log: Log | None = None
         self._making = allocate_lock()
-        self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew)
+        self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Heads(self.paths.heads, self.disk)
         self.intents = Intents(self.disk, self.paths.journal)
@@ -87,13 +101,14 @@ class Parts:
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""
+        self.disk.begin()
         for name in DIRECTORIES:
             path = f"{self.paths.root}/{name}"
-            if not os.path.isdir(path):
+            if not _is_folder(path):
                 try:
                     self.disk.make_dir(path)
                 except FileExistsError:
-                    if not os.path.isdir(path):  # else another process was faster
+                    if not _is_folder(path):  # else another process was faster
                         hint = "move what lies there away; nothing was changed"
                         raise StorageFailed(f"{name} is no folder", hint, path=path) from None
 
@@ -112,3 +127,15 @@ class Parts:
         self.heads.close()
         self.intents.reopen()
         self.locks.close()
+        self.disk.close()
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a folder of ours is there; a link to one is refused, for what is written there would lie elsewhere."""
+    try:
+        found = os.stat(path, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(found):
+        raise LinkInTheWay(path)
+    return stat.S_ISDIR(found)

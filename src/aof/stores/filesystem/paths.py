@@ -24,8 +24,9 @@ DIRECTORIES = (
     "locks/revs",
     "tmp",
 )
-# Two histories cannot be merged line by line: git keeps one of them and says that there is a conflict.
-UNMERGED = ("events/*.jsonl -merge",)
+# Git changes no line ending: digests and the log's chain are of bytes. And two histories cannot be merged line by line:
+# it keeps one of them and says that there is a conflict.
+ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
 IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
 
 

@@ -164,7 +164,7 @@ class Redo:
             return
         temporary = f"{self._paths.temporary}/{task_id}.redo"
         self._disk.write_new(temporary, data)
-        self._disk.rename(temporary, path)
+        self._disk.replace(temporary, path)
 
     def _make(self, folder: str) -> None:
         with suppress(FileExistsError):

@@ -19,6 +19,7 @@ from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly
 from aof.stores.filesystem.locks import Held
 from aof.stores.filesystem.looking import digest, read, read_seen, seen
+from aof.stores.filesystem.modes import shared_with
 from aof.stores.filesystem.oddity import oddity
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.paths import DIRECTORIES, Paths, folder_of
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Checkup, Page, Scope
-    from aof.stores.filesystem import another_log, foreign, markdown, upkeep, waiting
+    from aof.stores.filesystem import another_log, foreign, git_files, line_endings, markdown, upkeep, waiting
     from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handoffs
@@ -51,6 +52,8 @@ else:  # lists and counts need none of these
     times = Lazily("aof.core.times")
     another_log = Lazily("aof.stores.filesystem.another_log")
     foreign = Lazily("aof.stores.filesystem.foreign")
+    git_files = Lazily("aof.stores.filesystem.git_files")
+    line_endings = Lazily("aof.stores.filesystem.line_endings")
     markdown = Lazily("aof.stores.filesystem.markdown")
     units = Lazily("aof.stores.filesystem.unit")
     upkeep = Lazily("aof.stores.filesystem.upkeep")
@@ -72,6 +75,7 @@ class FilesystemStore(Parts):
         disk: Disk | None = None,
         boot_id: Callable[[], str] = checkpoint.boot_id,
         doctor: bool = False,
+        shared: bool = False,
     ) -> None:
         super().__init__(
             os.path.abspath(root),
@@ -80,9 +84,12 @@ class FilesystemStore(Parts):
             lock_timeout=lock_timeout,
             disk=disk or Disk(),
             boot=boot_id(),
+            modes=shared_with(group=True) if shared else None,
         )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
             raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+        self.shared = shared
+        self._attributes_kept = False
         self._checkpointed = 0
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
         self.stripes = Stripes(self)
@@ -92,10 +99,10 @@ class FilesystemStore(Parts):
             with clearly("open the data directory"):
                 self._open()
         except LogDamaged as damage:
-            self.damage = damage
+            self.damage = line_endings.explained(self.paths, damage)
             if not doctor:
                 self.close()
-                raise
+                raise self.damage from damage
         except BaseException:
             self.close()
             raise
@@ -133,14 +140,21 @@ class FilesystemStore(Parts):
         return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
 
     @staticmethod
-    def create(root: str, disk: Disk | None = None) -> bool:
-        """Make a data directory; what is there already stays. Tells whether it is new."""
+    def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
+        """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
         disk = disk or Disk()
         fresh = not os.path.isdir(f"{root}/events")
-        for name in ("", *DIRECTORIES):
+        modes = shared_with(group=shared) if fresh else None
+        disk.bind(root, modes)
+        with suppress(FileExistsError):
+            disk.make_dir(root)
+        if modes is not None and not os.listdir(root):  # an empty folder that somebody made for us
+            with suppress(PermissionError):
+                disk.set_mode(root, modes.folder)
+        for name in DIRECTORIES:
             with suppress(FileExistsError):
-                disk.make_dir(f"{root}/{name}" if name else root)
-        another_log.prepare(root, disk)
+                disk.make_dir(f"{root}/{name}")
+        git_files.prepare(root, disk)
         if fresh:
             checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
         return fresh
@@ -245,6 +259,13 @@ class FilesystemStore(Parts):
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
         return units.Loaded(task, found.at, found.seen.get(found.at or ""), found)
+
+    def keep_attributes(self) -> None:
+        """Older data directories do not tell git to keep line endings: the first change adds that."""
+        if not self._attributes_kept:
+            self._attributes_kept = True
+            with suppress(OSError):  # `doctor` tells what is missing
+                git_files.complete(self.paths.root, self.disk)
 
     def tidy(self, task_id: str, examined: Examined) -> None:
         """Before a person's edit is written back: keep a copy of what did not go in, remove what did."""

@@ -25,7 +25,8 @@ class TokenFile:
         self._paths = Paths(root)
         self._path = self._paths.tokens
         self._disk = Disk()
-        self._locks = Locks(self._paths.locks, clock, lock_timeout)
+        self._disk.bind(root)
+        self._locks = Locks(self._paths.locks, clock, lock_timeout, disk=self._disk)
         self._seen: tuple[int, int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
 
@@ -57,6 +58,8 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         new = f"{self._paths.temporary}/tokens-{os.getpid()}"
+        self._disk.begin()
+        self._disk.refuse_link(self._path)
         self._disk.write_private(new, data)
         self._disk.rename(new, self._path)
         self._disk.sync_dir(self._paths.root)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from aof.core.errors import AofError, CommitUnknown
+from aof.core.errors import AofError, CommitUnknown, LogDamaged
 from aof.core.events import Draft, Event, is_remark
 from aof.core.ids import is_task_id
 from aof.core.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
@@ -36,13 +36,14 @@ from aof.stores.filesystem.replaced import LogReplaced, Overtaken
 if TYPE_CHECKING:
     from aof.core.handoffs.handoff import Handoff
     from aof.core.tasks.commands import TakeIn
-    from aof.stores.filesystem import hop_runs
+    from aof.stores.filesystem import hop_runs, line_endings
     from aof.stores.filesystem.foreign import Examined
     from aof.stores.filesystem.handoffs import Handed
     from aof.stores.filesystem.hop_runs import HopChanges
     from aof.stores.filesystem.store import FilesystemStore
 else:  # few tasks have a workflow
     hop_runs = Lazily("aof.stores.filesystem.hop_runs")
+    line_endings = Lazily("aof.stores.filesystem.line_endings")
     HopChanges = dict
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -97,6 +98,7 @@ class FilesystemUnit:
         self._taking = ""
 
     def __enter__(self) -> Self:
+        self._store.disk.begin()
         try:
             self._held = self._store.stripes.take(self._scope)
         except OSError as error:
@@ -110,6 +112,8 @@ class FilesystemUnit:
         self._held = []
         if isinstance(error, OSError):
             raise failed(error, "read or write the tasks") from error
+        if isinstance(error, LogDamaged):
+            raise line_endings.explained(self._store.paths, error) from error
 
     def task(self, task_id: str) -> Task | None:
         """The task as the log knows it."""
@@ -226,6 +230,8 @@ class FilesystemUnit:
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)
+        self._refuse_links(changes)
+        self._store.keep_attributes()
         stripes = self._stripes(changes)
         self._note(stripes)
         try:
@@ -248,6 +254,24 @@ class FilesystemUnit:
                 "free some space or mend the disk; the next command on the task writes them",
             ) from error
         return sealed
+
+    def _refuse_links(self, changes: dict[str, _Change]) -> None:
+        """Before anything is in the log: whatever will be written must lie where it seems to lie."""
+        store = self._store
+        store.disk.prove(store.paths.temporary)
+        for task_id, change in changes.items():
+            store.disk.prove(store.paths.task(folder_of(change.task), task_id).rpartition("/")[0])
+            if change.documents or change.begins:
+                folder = store.paths.run(task_id)
+                store.disk.prove(f"{folder}/attempts/{change.earlier_runs}" if change.earlier_runs else folder)
+            if change.hops is not None:
+                for hop in change.hops:
+                    store.disk.prove(f"{store.paths.run(task_id)}/hops/{hop}/attempts")
+            if change.handed is not None:
+                store.disk.prove(store.paths.handoffs)
+                own = store.paths.files(change.before.folder or folder_of(change.task), task_id)
+                for place in change.handed.attached:
+                    store.disk.prove(f"{own}/{place}".rpartition("/")[0])
 
     def _evolve(self, events: list[Event]) -> dict[str, _Change]:
         changes: dict[str, _Change] = {}

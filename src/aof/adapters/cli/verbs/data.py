@@ -161,6 +161,9 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
         for problem in report.problems:
             screen.say((problem.code, "error"), f"  {problem.path}: {problem.detail}", cut_off=False)
             screen.say(f"  → {problem.fix}", cut_off=False)
+        for advice in report.advice:
+            screen.say(("advice", "dim"), f"  {advice.path}: {advice.detail}", cut_off=False)
+            screen.say(f"  → {advice.fix}", cut_off=False)
         screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
 
     return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)

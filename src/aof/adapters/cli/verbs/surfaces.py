@@ -29,7 +29,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     surfaces = context.bootstrap("surfaces")()
     if not dry and not remove:
         surfaces.wire_agents(root, agents, dry_run=True)  # whoever mistypes an agent gets no data directory either
-        context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"))
+        context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"), shared=values.get("shared"))
     changes: list[Change] = surfaces.wire_agents(
         root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
     )

@@ -6,10 +6,12 @@ meanwhile. What is wrong with the log comes first: nothing else can be told befo
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aof.ports.store import Checkup, Problem
-from aof.stores.filesystem.doctor import caches, files, handoffs, log, places, runs
+from aof.stores.filesystem import git_files
+from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, runs, unmerged
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.locks import stripe
 from aof.stores.filesystem.reader import Position
@@ -24,11 +26,12 @@ _ROUNDS = 6
 def checkup(store: FilesystemStore) -> Checkup:
     """Everything that is wrong, and the tasks with edits that the core has to judge."""
     findings, edited = _findings(store)
-    return Checkup(tuple(finding.problem for finding in findings), tuple(edited))
+    return Checkup(tuple(finding.problem for finding in findings), tuple(edited), _advice(store))
 
 
 def heal(store: FilesystemStore, now: int) -> None:
     """Heal stage by stage, looking again after each, for one thing put right may show another."""
+    unmerged.refuse(store.paths.root)
     store.repairs = True
     store.stripes.finish_left()
     for _ in range(_ROUNDS):
@@ -48,10 +51,15 @@ def heal(store: FilesystemStore, now: int) -> None:
         finally:
             store.histories.announce((), Position())
     caches.sweep(store)
+    with suppress(OSError):  # a link there is told as such
+        git_files.complete(store.paths.root, store.disk)
+    access.tighten(store)
 
 
 def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
     found, folded = log.check(store)
+    root = store.paths.root
+    found = [*(Finding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))
@@ -69,3 +77,16 @@ def _unfinished(task_id: str) -> Finding:
     what = f"a command on {task_id} was killed after its change was in the log and before all files were written"
     fix = "the next command, 'aof sync' or 'aof doctor --fix' writes them"
     return Finding(Problem("unfinished_write", f"locks/{stripe(task_id)}", what, fix))
+
+
+def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
+    """What is no damage: who may read what, and what git has not been told."""
+    try:
+        missing = git_files.lacking(store.paths.root)
+    except OSError:
+        missing = ()
+    if not missing:
+        return access.check(store)
+    what = f"git is not told to leave line endings and histories alone: {', '.join(missing)}"
+    fix = "'aof doctor --fix', or the next change of a task, adds the lines"
+    return (Problem("attributes_missing", git_files.ATTRIBUTES_NAME, what, fix), *access.check(store))

@@ -30,7 +30,7 @@ def check(case: Case) -> tuple[list[Finding], list[str]]:
             finding = _finding(case.store, task_id, examined)
         if finding is not None:
             found.append(finding)
-        elif examined.edit is not None:
+        if examined.edit is not None and (finding is None or finding.heal is None):
             edited.append(task_id)
     return found, edited
 
@@ -57,6 +57,10 @@ def _finding(store: FilesystemStore, task_id: str, examined: Examined) -> Findin
         problem = Problem(error.code, where, error.message, error.hint)
         heal = (lambda _now: _aside(store, task_id)) if task is not None else None
         return Finding(problem, 2, heal, (task_id,))
+    if examined.edit is not None and task is not None and len(folders) > 1:
+        what = f"{task_id} lies in several folders, and somebody has changed one of the files"
+        fix = "'aof doctor --fix', or the next command on the task, merges them and keeps what cannot be merged"
+        return Finding(Problem("task_in_two_folders", where, what, fix))
     if examined.edit is not None or examined.intact or task is None:
         return None
     if not folders:

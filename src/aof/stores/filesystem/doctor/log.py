@@ -12,9 +12,9 @@ from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import workflow_of
 from aof.ports.store import Problem, Scope
-from aof.stores.filesystem import chain, checkpoint, markdown
+from aof.stores.filesystem import chain, checkpoint, line_endings, markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.foreign import examine
+from aof.stores.filesystem.foreign import examine, same_task
 from aof.stores.filesystem.looking import Seen, read, seen
 from aof.stores.filesystem.reader import Position
 from aof.stores.filesystem.unit import Loaded
@@ -38,9 +38,12 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
     try:
         folded = _folded(store)
     except LogDamaged as damage:
-        day = damage.details.get("day")
+        told = line_endings.explained(store.paths, damage)
+        day = told.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
-        found.append(Finding(Problem(damage.code, where, damage.message, _FROM_BACKUP)))
+        found.append(
+            Finding(Problem(told.code, where, told.message, told.hint if told is not damage else _FROM_BACKUP))
+        )
     if store.log.is_poisoned():
         what = "a flush of the log has failed, and nothing can be written since"
         problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' writes the files anew and verifies them")
@@ -103,8 +106,11 @@ def _put_back(case: Case, now: int) -> None:
     _trust(store)
     for task_id, folders in case.scan.places.items():
         one = case.folded.get(task_id)
-        known = one.task.rev if one is not None and one.task is not None else 0
-        if any((version := version_of(store, task_id, folder)) and version.rev > known for folder in folders):
+        known = one.task if one is not None else None
+        if any(
+            (version := version_of(store, task_id, folder)) and (known is None or _goes_on(known, version))
+            for folder in folders
+        ):
             restore(store, task_id, now)
     held = store.stripes.take_all()
     try:
@@ -126,6 +132,11 @@ def _trust(store: FilesystemStore) -> None:
         store.locks.release(held)
 
 
+def _goes_on(known: Task, version: Task) -> bool:
+    """Whether a file has a later version of the same task; one of another task is never put over it."""
+    return version.rev > known.rev and same_task(known, version)
+
+
 def version_of(store: FilesystemStore, task_id: str, folder: str) -> Task | None:
     """The task in a file that we once wrote, whether or not the log knows it."""
     try:
@@ -143,7 +154,12 @@ def restore(store: FilesystemStore, task_id: str, now: int) -> None:
     with store.unit(Scope(write=frozenset({task_id}))) as unit:
         examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
         states = {folder: seen(store.paths.task(folder, task_id)) for folder in store.files.present(task_id)}
-        versions = [(task, folder) for folder in states if (task := version_of(store, task_id, folder)) is not None]
+        known = examined.folded.task
+        versions = [
+            (task, folder)
+            for folder in states
+            if (task := version_of(store, task_id, folder)) is not None and (known is None or same_task(known, task))
+        ]
         if not versions:
             return
         task, examined.at = max(versions, key=lambda version: version[0].rev)

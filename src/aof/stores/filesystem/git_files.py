@@ -1,0 +1,67 @@
+"""The files that tell git what to leave alone: caches, line endings, and the log where two histories meet.
+
+A person's own lines in them stay. Must not know what is in a data directory beyond the names of its folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from aof.beneath import is_link
+from aof.stores.filesystem.looking import read
+from aof.stores.filesystem.paths import ATTRIBUTES, DIRECTORIES, IGNORED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.stores.filesystem.disk import Disk
+
+ATTRIBUTES_NAME = ".gitattributes"
+
+
+def prepare(root: str, disk: Disk) -> None:
+    """Say what is not to be committed, changed or merged, and that empty folders stay.
+
+    Git removes a folder with its last file, also below those who use it.
+    """
+    if not os.path.lexists(f"{root}/.gitignore"):
+        disk.write_durable(f"{root}/.gitignore", _text(IGNORED))
+    complete(root, disk)
+    for name in DIRECTORIES:
+        keep = f"{root}/{name}/.gitkeep"
+        ignored = f"{name.split('/')[0]}/" in IGNORED or f"{name}/" in IGNORED
+        if not ignored and not os.path.lexists(keep):
+            os.close(disk.create(keep))
+
+
+def lacking(root: str) -> tuple[str, ...]:
+    """The attributes that nobody has written yet; raises OSError where the file cannot be read."""
+    lines = {b" ".join(line.split()).decode("utf-8", "replace") for line in (_attributes(root) or b"").splitlines()}
+    return tuple(line for line in ATTRIBUTES if line not in lines)
+
+
+def complete(root: str, disk: Disk) -> bool:
+    """Add the attributes that are missing, behind a person's own: the last line that fits is what git goes by."""
+    missing = lacking(root)
+    if not missing:
+        return False
+    before = _attributes(root)
+    path = f"{root}/{ATTRIBUTES_NAME}"
+    if before is None:
+        disk.write_durable(path, _text(missing))
+        return True
+    gap = b"" if not before or before.endswith(b"\n") else b"\n"
+    temporary = f"{root}/tmp/gitattributes-{os.getpid()}"  # noqa: S108 - inside the data directory
+    disk.write_durable(temporary, before + gap + _text(missing))
+    disk.replace(temporary, path)
+    return True
+
+
+def _attributes(root: str) -> bytes | None:
+    """What stands in the file; a link is refused when somebody writes, and says nothing before."""
+    path = f"{root}/{ATTRIBUTES_NAME}"
+    return b"" if is_link(path) else read(path)
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
