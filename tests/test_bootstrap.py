@@ -17,7 +17,7 @@ def test_a_network_file_system_is_refused_unless_the_settings_allow_it(
     kind, device = bootstrap.file_system(root)
     assert kind != "unknown"
     assert device
-    monkeypatch.setattr(bootstrap, "_NETWORK", frozenset({kind}))
+    monkeypatch.setattr(bootstrap, "is_remote", lambda found: found == kind)
     with pytest.raises(UnsupportedFilesystem, match=kind):
         bootstrap.open_fabric(root)
     Path(root, "aof.toml").write_text("[storage]\nallowNetworkFilesystem = true\n", encoding="utf-8")
