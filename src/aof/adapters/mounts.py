@@ -57,7 +57,7 @@ def _mount(line: bytes) -> tuple[bytes, bytes, str, str] | None:
 
 def _device(real: bytes) -> bytes:
     try:
-        number = os.stat(real).st_dev
+        number = os.lstat(real).st_dev
     except OSError:
         return b""
     return f"{os.major(number)}:{os.minor(number)}".encode()
