@@ -189,7 +189,7 @@ def test_a_size_that_is_not_there_and_a_sparse_file_are_refused(tmp_path: Path, 
     with tarfile.open(source, "a") as made:
         info = tarfile.TarInfo(".aof/huge")
         info.size = 1 << 40
-        made.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
+        made.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))
     assert "has 1,099,511,627,776 bytes" in refused(place, source).message
 
     source = packed(tmp_path / "sparse.tar", mode="w")

@@ -13,10 +13,19 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, Protocol, cast
 
 from aof.core.errors import InvalidInput, PayloadTooLarge
 from aof.printable import clean
+
+
+class _Readable(Protocol):
+    """What bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        ...
+
 
 TOP = ".aof"
 _AGAIN = "make a new one with 'aof export FILE'; nothing was written"
@@ -38,7 +47,7 @@ _KINDS = {
     tarfile.FIFOTYPE: "a named pipe",
 }
 _BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
-_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], IO[bytes]]], ...] = (
+_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], _Readable]], ...] = (
     (b"\x1f\x8b", lambda packed: gzip.GzipFile(fileobj=packed)),
     (b"BZh", bz2.BZ2File),
     (b"\xfd7zXZ", lzma.LZMAFile),
@@ -170,7 +179,7 @@ class _Bounded:
         start = packed.read(8)
         packed.seek(0)
         made = next((kind for magic, kind in _PACKED if start.startswith(magic)), None)
-        self._file: IO[bytes] = packed if made is None else made(packed)
+        self._file: _Readable = packed if made is None else made(packed)
         self._total = self._allowed = 0
         self.last = b""
 

@@ -10,6 +10,7 @@ from aof.core.tasks.lifecycle import STATUSES
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.looking import digest, read, unfit
+from aof.stores.filesystem.org_path import NAME
 from aof.stores.filesystem.paths import folder_of
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
@@ -48,6 +49,8 @@ def _unreadable(case: Case) -> Iterator[Finding]:
             continue
         for name in sorted(os.listdir(f"{root}/{folder}")):
             path = os.path.realpath(f"{root}/{folder}/{name}")  # a link to a document is fine
+            if f"{folder}/{name}" == NAME:
+                continue  # what keeps the chart from being used is told elsewhere
             if not os.path.isdir(path) and (why := unfit(path)) is not None:
                 yield Finding(
                     Problem("unreadable_file", f"{folder}/{name}", why, "remove it, or put a text file there")
