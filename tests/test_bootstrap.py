@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aof import bootstrap
+from aof.adapters.mounts import file_system
 from aof.core.errors import UnsupportedFilesystem
 
 
@@ -14,10 +15,10 @@ def test_a_network_file_system_is_refused_unless_the_settings_allow_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, _ = bootstrap.init_data_dir(tmp_path / ".aof")
-    kind, device = bootstrap.file_system(root)
+    kind, device = file_system(root)
     assert kind != "unknown"
     assert device
-    monkeypatch.setattr(bootstrap, "_NETWORK", frozenset({kind}))
+    monkeypatch.setattr(bootstrap, "is_remote", lambda found: found == kind)
     with pytest.raises(UnsupportedFilesystem, match=kind):
         bootstrap.open_fabric(root)
     Path(root, "aof.toml").write_text("[storage]\nallowNetworkFilesystem = true\n", encoding="utf-8")
@@ -26,4 +27,4 @@ def test_a_network_file_system_is_refused_unless_the_settings_allow_it(
 
 
 def test_the_innermost_mount_says_which_file_system_it_is() -> None:
-    assert bootstrap.file_system("/proc/self")[0] == "proc"
+    assert file_system("/proc/self")[0] == "proc"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
+from aof.adapters.mounts import file_system, is_remote
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store
     from aof.stores.filesystem.read_only import ReadOnlyStore
-
-_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs", "lustre"})
 
 
 def open_fabric(
@@ -257,27 +256,11 @@ def default_actor(environment: Mapping[str, str] = os.environ) -> str:
 def refuse_network(root: str) -> None:
     """Locks on network file systems cannot be relied on."""
     kind, _ = file_system(root)
-    if kind in _NETWORK:
+    if is_remote(kind):
         raise UnsupportedFilesystem(
             f"{root} lies on a network file system ({kind}), whose locks cannot be relied on",
             "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
         )
-
-
-def file_system(folder: str) -> tuple[str, str]:
-    """The type and the device of the file system that a folder lies on; `unknown` where the system does not tell."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as table:
-            mounts = [line.split(" ")[:3] for line in table]
-    except OSError:
-        return "unknown", "unknown"
-    real = os.path.realpath(folder)
-    found, longest = ("unknown", "unknown"), -1
-    for device, place, kind in mounts:
-        point = place.replace(r"\040", " ")
-        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) > longest:
-            found, longest = (kind, device), len(point)
-    return found
 
 
 def version() -> str:

@@ -30,6 +30,7 @@ from aof.core.tasks.graph import retry_at
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
 from aof.core.workflows.state import HopState, leases, workflow_of
+from aof.printable import clean, escaped
 from aof.stores.filesystem.store import FilesystemStore
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
@@ -273,9 +274,9 @@ class Service:
         moment = iso(self._fabric.now())
         if self._json:
             line = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
-            self._out.write(msgspec.json.encode(line).decode() + "\n")
+            self._out.write(escaped(msgspec.json.encode(line).decode()) + "\n")
         else:
-            self._out.write(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}\n")
+            self._out.write(clean(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}") + "\n")
         self._out.flush()
 
 

@@ -113,7 +113,8 @@ def everything(fabric: Fabric, task_id: str) -> tuple[Any, ...]:
     """What a store knows of one task."""
     with fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
         records = unit.task(task_id), unit.run(task_id), unit.result(task_id), unit.heartbeat(task_id)
-        return *records, unit.children(task_id), unit.dependents(task_id), unit.reachable(task_id)
+        around = unit.children(task_id), unit.dependents(task_id), unit.above(task_id), unit.tree(task_id)
+        return *records, *around, unit.reachable(task_id)
 
 
 class AnyHistory(TwoStores):

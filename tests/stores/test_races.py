@@ -14,7 +14,7 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.bootstrap import open_fabric
-from aof.core.errors import AlreadyClaimed, KeyConflict, NothingReady
+from aof.core.errors import AlreadyClaimed, CancelRequested, KeyConflict, NothingReady
 from aof.ports.lists import Query
 from aof.stores.filesystem.checkpoint import boot_id
 from aof.testing import FakeClock
@@ -214,4 +214,41 @@ class TestKeys:
         with open_fabric(quick) as fabric:
             listed = [task.id for task in fabric.store.find(Query()).tasks]
         assert [int(task_id.rpartition("-")[2]) for task_id in listed] == numbers
+        settled(quick)
+
+
+class TestFamilies:
+    """A cancellation and new children of what it cancels."""
+
+    def test_nothing_unfinished_is_left_below_a_parent_that_is_cancelled_while_children_are_added(
+        self, quick: Path
+    ) -> None:
+        with open_fabric(quick, actor="pm") as fabric:
+            made = [fabric.create("Top").task_id]
+            for _ in range(7):
+                made.append(fabric.create("Below", parent_id=made[-1]).task_id)
+
+        def work(number: int) -> int:
+            added = 0
+            with open_fabric(quick, actor=f"agent-{number}") as mine:
+                if number == 0:
+                    while len(mine.list(limit=None).tasks) < len(made) + 10:
+                        mine.create("Filler")
+                    mine.cancel(made[0])
+                    return 0
+                for turn in range(200):
+                    try:
+                        mine.create("Late", parent_id=made[(turn + number) % len(made)])
+                    except CancelRequested:
+                        return added
+                    added += 1
+            return added
+
+        added = sum(together(4, work))
+
+        with open_fabric(quick) as fabric:
+            found = {task.id: task for task in fabric.tasks(limit=None)}
+        below = [task for task in found.values() if task.parent_id is not None or task.id == made[0]]
+        assert len(below) == len(made) + added
+        assert {task.status for task in below} == {"cancelled"}
         settled(quick)

@@ -187,7 +187,10 @@ class World:
         records.tasks.update({key: self.tasks.get(key) for key in wanted.write | wanted.read})
         records.heartbeats.update({key: self.heartbeats.get(key) for key in wanted.heartbeats})
         records.results.update({key: self.results.get(key) for key in wanted.results})
+        records.above.update({key: self._above(key) for key in wanted.above})
         records.children.update({key: self._where("parent_id", key) for key in wanted.children})
+        for key in wanted.trees:
+            records.children.update(self._tree(key))
         records.dependents.update({key: self.dependents(key) for key in wanted.dependents})
         records.reachable.update({key: self._edges_from(key) for key in wanted.reachable})
         records.resource_holders.update({key: self._holders(key) for key in wanted.resources})
@@ -196,6 +199,23 @@ class World:
 
     def _where(self, field: str, value: str) -> tuple[str, ...]:
         return tuple(task.id for task in self.tasks.values() if getattr(task, field) == value)
+
+    def _above(self, task_id: str) -> tuple[str, ...]:
+        found: list[str] = []
+        task = self.tasks.get(task_id)
+        while task is not None and task.parent_id is not None and task.parent_id not in found:
+            found.append(task.parent_id)
+            task = self.tasks.get(task.parent_id)
+        return tuple(found)
+
+    def _tree(self, root: str) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        waiting = [root]
+        for current in waiting:
+            if current not in found:
+                found[current] = self._where("parent_id", current)
+                waiting += found[current]
+        return found
 
     def dependents(self, blocker: str) -> tuple[str, ...]:
         """Who waits for the task."""

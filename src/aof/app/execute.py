@@ -146,8 +146,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     asked: tuple[tuple[frozenset[str], dict[str, Any], Callable[[str], Any]], ...] = (
         (wanted.heartbeats, records.heartbeats, unit.heartbeat),
         (wanted.results, records.results, unit.result),
+        (wanted.above, records.above, unit.above),
         (wanted.children, records.children, unit.children),
-        (wanted.dependents, records.dependents, unit.dependents),
         (wanted.reachable, records.reachable, unit.reachable),
         (wanted.resources, records.resource_holders, unit.resource_holders),
         (wanted.agents, records.held, unit.held_by),
@@ -156,6 +156,10 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for names, answers, ask in asked:
         for name in names:
             answers[name] = ask(name)
+    for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
+        records.children |= unit.tree(root)
+    if unknown := wanted.dependents - records.dependents.keys():
+        records.dependents |= unit.dependents_of(unknown)
     _fill_for_messages(unit, wanted, records)
 
 

@@ -25,12 +25,13 @@ def _around(store: Store, policy: Policy) -> Records:
     """All that the ready rule may look at."""
     everything = store.find(Query(archived=True)).tasks
     records = Records(policy=policy, tasks={task.id: task for task in everything})
+    children: dict[str, list[str]] = {task.id: [] for task in everything}
+    holders: dict[str, list[str]] = {}
     for task in everything:
         if task.parent_id is not None:
-            records.children[task.parent_id] = (*records.children.get(task.parent_id, ()), task.id)
+            children.setdefault(task.parent_id, []).append(task.id)
         if task.resource is not None:
-            held = (task.id,) if task.status == "in-progress" else ()
-            records.resource_holders[task.resource] = (*records.resource_holders.get(task.resource, ()), *held)
-    for task in everything:
-        records.children.setdefault(task.id, ())
+            holders.setdefault(task.resource, []).extend([task.id] if task.status == "in-progress" else [])
+    records.children |= {parent: tuple(below) for parent, below in children.items()}
+    records.resource_holders |= {resource: tuple(held) for resource, held in holders.items()}
     return records

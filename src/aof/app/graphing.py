@@ -51,10 +51,12 @@ def _around(tasks: list[Task], root: str) -> list[Task]:
     for source, target, _ in edges(tasks):
         near.setdefault(source, set()).add(target)
         near.setdefault(target, set()).add(source)
-    found = [root]
-    for one in found:
-        found += sorted(near.get(one, set()) - set(found))
-    return [task for task in tasks if task.id in set(found)]
+    seen, waiting = {root}, [root]
+    for one in waiting:
+        fresh = near.get(one, set()) - seen
+        seen |= fresh
+        waiting += fresh
+    return [task for task in tasks if task.id in seen]
 
 
 def edges(tasks: Iterable[Task]) -> list[Edge]:
@@ -141,16 +143,26 @@ def branches(parents: dict[str, str | None]) -> list[tuple[str, str]]:
 
 
 def _layers(tasks: list[Task]) -> list[list[Task]]:
+    """Each task behind all that it comes after; where all that is left waits in a circle, the first one goes on."""
     before: dict[str, set[str]] = {task.id: set() for task in tasks}
+    after: dict[str, list[str]] = {}
     for source, target, _ in edges(tasks):
-        before[target].add(source)
+        if source not in before[target]:
+            before[target].add(source)
+            after.setdefault(source, []).append(target)
+    missing = {one: len(sources) for one, sources in before.items()}
     depth: dict[str, int] = {}
-    waiting = [task.id for task in tasks]
-    while waiting:
-        placed = [one for one in waiting if before[one] <= depth.keys()] or waiting[:1]
+    free = [one for one, count in missing.items() if not count]
+    for first in (*free, *missing):  # those in no circle, then whatever is left, in order
+        placed = [first] if first not in depth else []
         for one in placed:
+            if one in depth:
+                continue
             depth[one] = max((depth.get(source, -1) for source in before[one]), default=-1) + 1
-        waiting = [one for one in waiting if one not in depth]
+            for target in after.get(one, ()):
+                missing[target] -= 1
+                if not missing[target]:
+                    placed.append(target)
     layers: list[list[Task]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for task in tasks:
         layers[depth[task.id]].append(task)

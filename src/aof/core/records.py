@@ -25,6 +25,7 @@ class Records(msgspec.Struct, kw_only=True):
 
     A result that is an error is one whose file nobody can understand. `missing` are files that were looked for in vain.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
+    `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
     """
 
     policy: Policy = Policy()
@@ -34,6 +35,7 @@ class Records(msgspec.Struct, kw_only=True):
     results: dict[str, Result | AofError | None] = {}
     handoffs: dict[str, tuple[Handoff, ...]] = {}
     missing: set[tuple[str, str]] = set()
+    above: dict[str, tuple[str, ...]] = {}
     children: dict[str, tuple[str, ...]] = {}
     dependents: dict[str, tuple[str, ...]] = {}
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -54,7 +56,10 @@ class Records(msgspec.Struct, kw_only=True):
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command must have loaded, and therefore locked, before it can be decided."""
+    """What a command must have loaded, and therefore locked, before it can be decided.
+
+    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them.
+    """
 
     write: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
@@ -63,6 +68,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     results: frozenset[str] = frozenset()
     handoffs: frozenset[str] = frozenset()
     files: frozenset[tuple[str, str]] = frozenset()
+    above: frozenset[str] = frozenset()
+    trees: frozenset[str] = frozenset()
     children: frozenset[str] = frozenset()
     dependents: frozenset[str] = frozenset()
     reachable: frozenset[str] = frozenset()

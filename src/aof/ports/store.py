@@ -5,7 +5,7 @@ A store locks, loads, commits and answers questions about what was committed. It
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -107,8 +107,20 @@ class Unit(Protocol):
         """The tasks directly below."""
         ...
 
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up."""
+        ...
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+        ...
+
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
+        ...
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """The same for many tasks at once."""
         ...
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ What is handed out is a copy, so that nobody can change a record but by a commit
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import msgspec
@@ -115,6 +115,38 @@ class MemoryUnit:
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
         return self._kept.where(lambda task: task_id in task.depends_on)
+
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up; a circle ends the walk."""
+        found: dict[str, None] = {}
+        task = self._kept.one(task_id).task
+        while task is not None and task.parent_id is not None and task.parent_id not in found:
+            found[task.parent_id] = None
+            task = self._kept.one(task.parent_id).task
+        return tuple(found)
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+        tasks, below = self._kept.tasks(), dict[str, list[str]]()
+        for name in sorted(tasks, key=split_task_id):
+            if (parent := tasks[name].parent_id) is not None:
+                below.setdefault(parent, []).append(name)
+        found: dict[str, tuple[str, ...]] = {}
+        waiting = [task_id]
+        for one in waiting:
+            if one not in found:
+                found[one] = tuple(below.get(one, ()))
+                waiting += found[one]
+        return found
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who waits for each of these, found in one pass over all tasks."""
+        tasks, found = self._kept.tasks(), {task_id: list[str]() for task_id in task_ids}
+        for name in sorted(tasks, key=split_task_id):
+            for blocker in dict.fromkeys(tasks[name].depends_on):
+                if blocker in found:
+                    found[blocker].append(name)
+        return {task_id: tuple(names) for task_id, names in found.items()}
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from this task."""

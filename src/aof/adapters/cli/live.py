@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.screen import Screen
+from aof.adapters.cli.terminal import trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ def follow(draw: Callable[[Screen], None], changed: Callable[[float], bool]) -> 
     ended: list[int] = []
     with _terminal(ended) as out:
         while not ended:
-            out.write(_frame(draw))
+            trusted(out, _frame(draw))
             out.flush()
             for _ in range(_LOOKS):
                 if _asked_to_quit():
@@ -56,7 +57,7 @@ def _frame(draw: Callable[[Screen], None]) -> str:
     paper = _Paper()
     screen = Screen(paper)
     draw(screen)
-    lines = paper.getvalue().splitlines()[: screen.height]
+    lines = paper.getvalue().removesuffix("\n").split("\n")[: screen.height]
     return _HOME + "\n".join(line + _REST_OF_LINE for line in lines) + _REST_OF_SCREEN
 
 
@@ -75,11 +76,11 @@ def _terminal(ended: list[int]) -> Iterator[Any]:
 
     def enter() -> None:
         _echo(on=False)
-        out.write(_ENTER)
+        trusted(out, _ENTER)
         out.flush()
 
     def leave() -> None:
-        out.write(_LEAVE)
+        trusted(out, _LEAVE)
         out.flush()
         _echo(on=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from aof.adapters.cli import terminal
 from aof.adapters.cli.grammar import SCHEMA_VERSION
 from aof.adapters.cli.parsing import Parsed, UsageError, parse
 
@@ -29,6 +30,14 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     as_json = any(word in _AS_JSON for word in words)
     _take_standard_streams()
+    before = terminal.guard()
+    try:
+        return _carried_out(words, as_json=as_json)
+    finally:
+        terminal.unguard(before)
+
+
+def _carried_out(words: list[str], *, as_json: bool) -> int:
     try:
         return _run(parse(words))
     except UsageError as error:
@@ -40,9 +49,12 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough
         _mute()
         return 0
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is said in one sentence
         if os.environ.get("AOF_TRACEBACK"):
-            raise
+            from traceback import print_exc
+
+            print_exc()  # while the guard is up: what was raised may quote anybody
+            return 1
         return _refused(error, as_json=as_json)
 
 
@@ -120,7 +132,7 @@ def _help(parsed: Parsed) -> Answer:
     if parsed.verb is None and parsed.options and not parsed.options.get("help"):
         raise UsageError("there is no verb in this call", "see 'aof --help'")
     return Answer(
-        {"help": help_text(parsed.verb)}, lambda screen: screen.line(help_text(parsed.verb, screen.width)[:-1])
+        {"help": help_text(parsed.verb)}, lambda screen: screen.block(help_text(parsed.verb, screen.width)[:-1])
     )
 
 
@@ -147,7 +159,7 @@ def _refused(error: Exception, *, as_json: bool) -> int:
 
     if isinstance(error, Unsaid):
         _mute()
-        sys.stderr.write(f"aof: it is done, but the answer could not be written: {error}\n")
+        terminal.complain(f"it is done, but the answer could not be written: {error}")
         return 1
     if not isinstance(error, AofError):
         error = _as_ours(error)
@@ -188,16 +200,16 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
     if as_json:
         import json
 
+        from aof.printable import escaped
+
         error: dict[str, Any] = {"code": code, "message": message, "hint": hint}
         if details:
             error["details"] = details
-        text = json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False) + "\n"
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        text = json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False)
+        sys.stdout.buffer.write(escaped(text).encode() + b"\n")
         sys.stdout.flush()
         return
-    sys.stderr.write(f"aof: {message} [{code}]\n")
-    if hint:
-        sys.stderr.write(f"  → {hint}\n")
+    terminal.complain(f"{message} [{code}]", hint)
 
 
 if __name__ == "__main__":

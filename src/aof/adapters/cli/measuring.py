@@ -1,29 +1,17 @@
-"""How wide text is on a terminal, how it is cut and padded to fit, and what of it must never reach one.
+"""How wide text is on a terminal, and how it is cut and padded to fit.
 
-Titles come from anybody: a wide character takes two columns, an accent none, and a control character could paint over
-the screen or set the window's title. Must not know colours or tables.
+A wide character takes two columns, an accent none. Must not know colours or tables.
 """
 
 from __future__ import annotations
 
+from aof.printable import clean
+
+__all__ = ["clean", "cut", "pad", "width", "wrap"]
+
 _CUT = "…"
 _WIDE, _JOINER, _AS_PICTURE = "WF", "\u200d", "\ufe0f"
 _NO_WIDTH = ("Mn", "Me", "Cf")
-
-
-def clean(text: str, *, lines: bool = False) -> str:
-    """The text without what controls a terminal; `lines` keeps line breaks and tabs."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() or _harmless(one, lines=lines) else "�" for one in text)
-
-
-def _harmless(one: str, *, lines: bool) -> bool:
-    if one in "\n\t":
-        return lines
-    import unicodedata
-
-    return one == _JOINER or unicodedata.category(one) in ("Zs", "Zl", "Co", "Cn")
 
 
 def width(text: str) -> int:

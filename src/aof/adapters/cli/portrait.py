@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aof.adapters.cli.measuring import clean
 from aof.adapters.cli.screen import ago
 from aof.core.ids import is_task_id
 from aof.core.times import millis
@@ -36,7 +35,7 @@ def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
             screen.say((f"  {name:<{_NAME}}", "dim"), *said, cut_off=(name, said) in around)
     if task["body"].strip():
         screen.line()
-        screen.line(clean(task["body"].rstrip(), lines=True))
+        screen.block(task["body"].rstrip())
 
 
 def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:

@@ -13,6 +13,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self, TextIO
 
+from aof.adapters.cli.measuring import clean, cut
+from aof.adapters.cli.terminal import trusted
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -49,7 +52,7 @@ class Progress:
         pause, drawn = _BEGIN, False
         while not self._over.wait(pause):
             drawn, pause = True, _AGAIN
-            self._write(f"{_CLEAR}{self._line()[: _columns(self._stream) - 1]}")
+            self._write(f"{_CLEAR}{cut(clean(self._line()), _columns(self._stream) - 1)}")
         if drawn:
             self._write(_CLEAR)
 
@@ -58,7 +61,7 @@ class Progress:
         return f"{self._what}: {self._detail}, {seconds} s" if self._detail else f"{self._what}: {seconds} s"
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
+        trusted(self._stream, text)
         self._stream.flush()
 
 

@@ -1,5 +1,7 @@
 """What a person sees: tables that fit, colours only on a terminal, times as people say them.
 
+What is shown was written by anybody, so every line is cleaned where it is written; only colours are ours. Where they
+begin is marked with a word that nobody outside of this process can know.
 Must not know what is shown.
 """
 
@@ -9,6 +11,7 @@ import os
 import sys
 
 from aof.adapters.cli.measuring import clean, cut, pad, width, wrap
+from aof.adapters.cli.terminal import trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ _COLOURS = {
     "error": "31;1",
     "good": "32",
 }
+_MARK = f"\x1b{os.urandom(8).hex()}:"
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"))
 _NARROWEST, _ENOUGH, _COMFORTABLE, _WIDEST = 12, 20, 40, 20
 _ID, _YEAR = "TASK-", len("TASK-2026-")
@@ -50,13 +54,25 @@ class Screen:
         self.compact = compact
 
     def line(self, text: str = "") -> None:
-        """One line."""
-        self._out.write(text + "\n")
+        """One line, whatever is in the text."""
+        self._put(text, lines=False)
+
+    def block(self, text: str) -> None:
+        """Text of several lines."""
+        self._put(text, lines=True)
+
+    def _put(self, text: str, *, lines: bool) -> None:
+        first, *painted = text.split(_MARK)
+        said = [clean(first, lines=lines)]
+        for part in painted:
+            code, _, rest = part.partition("m")
+            said.append(f"\x1b[{code}m{clean(rest, lines=lines)}")
+        trusted(self._out, "".join(said) + "\n")
 
     def paint(self, text: str, colour: str) -> str:
         """Text in the colour of a status, a priority or a role, where there are colours."""
         code = _COLOURS.get(colour) if self.colours else None
-        return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
+        return f"{_MARK}{code}m{text}{_MARK}0m" if code and text else text
 
     def say(self, *parts: str | tuple[str, str], cut_off: bool = True) -> None:
         """One line of parts, each plain or with its colour; on a terminal it ends where the line does."""

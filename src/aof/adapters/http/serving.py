@@ -42,6 +42,7 @@ class HttpServer:
             lifespan="on",
             log_level="warning",
             access_log=False,
+            use_colors=False,  # the command lets no control sequence of others through, and these look like any
             timeout_graceful_shutdown=_GRACE,
         )
         self._server = _Told(config, started)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aof.adapters.notify.command import CommandNotifier
 from aof.adapters.notify.file import FileNotifier
 from aof.ports.notifier import Notification, Notifier
+from aof.printable import clean
 
 __all__ = ["notifier"]
 
@@ -24,7 +25,7 @@ class _Everybody:
             try:
                 one.notify(notification)
             except Exception as error:  # noqa: BLE001 - the change is made, whoever hears of it
-                sys.stderr.write(f"aof: {notification.task_id}: nobody was notified: {error}\n")
+                sys.stderr.write(f"aof: {notification.task_id}: nobody was notified: {clean(str(error))}\n")
 
 
 def notifier(root: str, command: Sequence[str], file: str | None) -> Notifier:

@@ -179,7 +179,8 @@ class OrgChart(_Part, frozen=True, kw_only=True, dict=True):
         for agent in self.agents:
             for role in agent.roles:
                 named.setdefault(role, set()).add(agent.id)
-        return {role: tuple(a.id for a in self.agents if a.id in agents) for role, agents in named.items()}
+        order = {agent.id: number for number, agent in enumerate(self.agents)}
+        return {role: tuple(sorted(agents & order.keys(), key=order.__getitem__)) for role, agents in named.items()}
 
     @cached_property
     def skills(self) -> dict[str, dict[str, float]]:

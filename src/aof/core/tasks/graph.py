@@ -149,18 +149,27 @@ def ancestors(records: Records, parent_id: str | None) -> Iterator[Task]:
 
 
 def closed_to_children(records: Records, parent_id: str) -> AofError | None:
-    """Why nothing may be put or run below the parent: it is not there, or it or one above it is cancelled."""
-    lineage = list(ancestors(records, parent_id))
-    if not lineage:
+    """Why nothing may be put or run below the parent: it is not there, or it or one above it is cancelled.
+
+    The first unfinished one answers for all above it: a cancellation would have reached it.
+    """
+    if records.look(parent_id) is None:
         return missing(parent_id, "name a parent that exists")
-    for above in lineage:
+    for above in ancestors(records, parent_id):
         if above.cancel is not None or above.status == "cancelled":
             return CancelRequested(
                 f"{above.id} is cancelled, and nothing below it is started",
                 f"retry {above.id} first",
                 Call("retry", {"task_id": above.id, "reason": "…"}),
             )
+        if above.status not in FINISHED:
+            return None
     return None
+
+
+def stands_below(records: Records, task_id: str, above_id: str) -> bool:
+    """Whether a task is the other one, or stands anywhere below it."""
+    return above_id == task_id or above_id in records.above[task_id]
 
 
 def find_path(edges: dict[str, tuple[str, ...]], start: str, goal: str) -> tuple[str, ...]:

@@ -170,6 +170,6 @@ def _bad_edges(records: Records, task: Task, changes: dict[str, Any]) -> AofErro
     parent = changes.get("parentId")
     if parent is None or parent == task.parent_id:
         return None
-    if any(above.id == task.id for above in graph.ancestors(records, parent)):
+    if is_task_id(parent) and graph.stands_below(records, parent, task.id):
         return InvalidInput(f"{task.id} cannot stand below itself", "correct 'parentId' in the file")
     return graph.closed_to_children(records, parent)

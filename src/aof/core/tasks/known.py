@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from aof.core.ids import is_task_id
-from aof.core.records import Records
-from aof.core.tasks.graph import ancestors
+from aof.core.records import Needs, Records
+from aof.core.tasks.lifecycle import FINISHED
 from aof.core.tasks.task import Task
 
 
@@ -30,12 +30,20 @@ class Known:
         """The tasks that wait for it, as far as known."""
         return self.records.dependents.get(task_id, ())
 
-    def above(self, parent_id: str | None) -> set[str]:
-        """The parent and all that is known to stand above it, with the next one to be loaded."""
-        found = {parent_id} if parent_id is not None else set()
-        for task in ancestors(self.records, parent_id):
-            found |= {task.parent_id} if task.parent_id is not None else set()
-        return ids(found)
+    def above(self, task_id: str) -> set[str]:
+        """Every ancestor, once they have been asked for."""
+        return ids(self.records.above.get(task_id, ()))
+
+    def gatekeepers(self, parent_id: str | None) -> Needs:
+        """Who decides whether a task may be put or run below the parent.
+
+        A cancellation reaches every unfinished task below it in the same commit, so an unfinished parent answers for
+        all that stands above it. A finished one is passed over by the cancellation: then all ancestors are asked.
+        """
+        parent = ids([parent_id])
+        tasks = [task for task in map(self.task, parent) if task is not None]
+        finished = frozenset(task.id for task in tasks if task.status in FINISHED)
+        return Needs(read=frozenset(parent.union(*map(self.above, finished))), above=finished)
 
 
 class _Loaded(dict[str, Task | None]):

@@ -64,7 +64,7 @@ def _adopt(records: Records, task: Task, parent_id: str) -> Verdict:
         return Decision()
     if refusal := graph.closed_to_children(records, parent_id):
         return refusal
-    if parent_id == task.id or any(above.id == task.id for above in graph.ancestors(records, parent_id)):
+    if graph.stands_below(records, parent_id, task.id):
         return DependencyCycle(
             f"{task.id} cannot stand below {parent_id}, which is {task.id} itself or stands below it",
             "choose another parent",

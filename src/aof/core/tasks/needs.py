@@ -34,13 +34,14 @@ def needs(command: c.OnTask, known: Records) -> Needs:
 
 
 def _create(command: c.Create, known: Known) -> Needs:
-    read = ids(command.depends_on) | known.above(command.parent_id)
+    parent = known.gatekeepers(command.parent_id)
+    read = ids(command.depends_on) | parent.read
     own = frozenset({command.task_id})
     if command.key is None or bad_key(command.key):
-        return Needs(write=own, read=frozenset(read))
+        return Needs(write=own, read=frozenset(read), above=parent.above)
     read |= ids([known.records.key_owners.get(command.key)])
-    names = frozenset({f"key:{command.key}"})
-    return Needs(write=own, read=frozenset(read), names=names, keys=frozenset({command.key}))
+    names, keys = frozenset({f"key:{command.key}"}), frozenset({command.key})
+    return Needs(write=own, read=frozenset(read), names=names, keys=keys, above=parent.above)
 
 
 def _starting(command: c.OnTask, known: Known) -> Needs:
@@ -95,7 +96,7 @@ def _completing(command: c.OnTask, known: Known) -> Needs:
     more = _ending(command, known)
     write = base.write | more.write
     read = (base.read | more.read) - write
-    return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents)
+    return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:
@@ -115,18 +116,20 @@ def _ending(command: c.OnTask, known: Known) -> Needs:
     own = frozenset({command.task_id})
     task = known.task(command.task_id)
     waiting = known.dependents(command.task_id)
-    read = ids(task.depends_on) | known.above(task.parent_id) if task else set()
+    parent = known.gatekeepers(task.parent_id if task else None)
+    read = ids(task.depends_on if task else ()) | parent.read
     for dependent_id in waiting:
         dependent = known.task(dependent_id)
         read |= ids(dependent.depends_on if dependent is not None else ())
     write = own | ids(waiting)
-    return Needs(write=write, read=frozenset(read) - write, dependents=own)
+    return Needs(write=write, read=frozenset(read) - write, dependents=own, above=parent.above)
 
 
 def _cancelling(command: c.OnTask, known: Known) -> Needs:
     """The whole tree of the cancellation that this belongs to, and everything that depends on any of it."""
     task = known.task(command.task_id)
-    above = known.above(task.parent_id) if task is not None else set()
+    own = frozenset({command.task_id})
+    above = known.above(command.task_id) if task is not None and task.cancel is not None else set()
     top = topmost(known.records, task).id if task is not None and task.cancel is not None else command.task_id
     tree = [top] if top == command.task_id else [top, command.task_id]
     write = set(tree)
@@ -136,8 +139,13 @@ def _cancelling(command: c.OnTask, known: Known) -> Needs:
         write |= fresh
     for member in tree:
         write |= ids(known.dependents(member))
-    whole = frozenset(tree)
-    return Needs(write=frozenset(write), read=frozenset(above - write), children=whole, dependents=whole)
+    return Needs(
+        write=frozenset(write),
+        read=frozenset(above - write),
+        above=own if task is not None and task.cancel is not None else frozenset(),
+        trees=own | {top},
+        dependents=frozenset(tree),
+    )
 
 
 def _settling(command: c.OnTask, known: Known) -> Needs:
@@ -184,7 +192,9 @@ def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
 def _link(command: c.Link, known: Known) -> Needs:
     own = frozenset({command.task_id})
     if command.kind == "parent":
-        return Needs(write=own, read=frozenset(known.above(command.target_id) - own), names=_GRAPH)
+        parent = known.gatekeepers(command.target_id)
+        above = parent.above | ids([command.target_id])
+        return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
     return Needs(write=own, read=frozenset(ids([command.target_id])) - own)
 
 
@@ -203,10 +213,12 @@ def _take_in(command: c.TakeIn, known: Known) -> Needs:
     parent = given.get("parentId")
     listed = ids(edges) if isinstance(edges, list | tuple) else set()
     fresh = listed - set(task.depends_on) if task is not None else set()
-    read = base.read | listed | known.above(parent if isinstance(parent, str) else None)
+    named = parent if isinstance(parent, str) else None
+    gate = known.gatekeepers(named)
     return msgspec.structs.replace(
         base,
-        read=frozenset(read - base.write - own),
+        read=frozenset((base.read | listed | gate.read) - base.write - own),
+        above=base.above | gate.above | ids([named]),
         names=base.names | (_GRAPH if fresh or parent is not None else frozenset()),
         reachable=frozenset(fresh),
     )

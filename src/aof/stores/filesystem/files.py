@@ -16,7 +16,7 @@ from aof.core.errors import UnreadableResult
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.shapes import ready
 from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.looking import Seen, read, seen_with_mode
+from aof.stores.filesystem.looking import NO_FILE, Seen, read, seen_with_mode
 from aof.stores.filesystem.paths import Paths
 
 _encode = msgspec.json.Encoder().encode
@@ -152,13 +152,15 @@ class TaskFiles:
 
     def run_document(self, path: str, kind: type[_Record]) -> _Record | None:
         """A run's file at any place."""
-        data = read(path)
-        if data is None:
-            return None
         try:
-            return msgspec.json.decode(data, type=ready(kind))
+            data = read(path)
+            return None if data is None else msgspec.json.decode(data, type=ready(kind))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
+        except OSError as error:
+            if error.errno in NO_FILE:
+                return None
+            raise
 
     def _make(self, folder: str) -> None:
         with suppress(FileExistsError):

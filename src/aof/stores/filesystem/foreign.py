@@ -6,6 +6,7 @@ Reads only. What cannot be understood stays untouched and is a `problem`, which 
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from aof.core.tasks.kinds import Status
 
 PERSON = "hand"
-_LARGEST = 16 * 1024 * 1024
 _MARK = b"<<<<<<< "
 _MERGING = "it holds the marks of a merge that nobody has settled"
 _ONE_SIDE = "Keep one side, and take the marks away"
@@ -109,12 +109,12 @@ def _read(folder: str, path: str) -> Found | None:
     """None where the file has gone since it was listed. Its state is noted first, so that no later write is missed."""
     try:
         state = seen(path)
-        if state is not None and state.size > _LARGEST:
-            raise UnreadableTask(f"it has {state.size:,} bytes", "keep large data in the task's own folder")
         data = read(path)
     except OSError as error:
         what = f"{error.strerror}: {'/'.join(path.split('/')[-2:])}"
-        raise UnreadableTask(what, "put a regular file there") from None
+        large = error.errno == errno.EFBIG
+        hint = "keep large data in the task's own folder" if large else "put a regular file there"
+        raise UnreadableTask(what, hint) from None
     return None if data is None or state is None else Found(folder, data, state)
 
 

@@ -6,8 +6,9 @@ Must not know how that cache is kept up, nor what the answers are for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
-from aof.core.ids import NUMBER_DIGITS, matches, split_task_id
+from aof.core.ids import NUMBER_DIGITS, is_task_id, matches, split_task_id
 from aof.lazily import Lazily
 from aof.ports.lists import Query
 from aof.stores.filesystem import queries, rows
@@ -26,6 +27,7 @@ else:  # who asks for rows needs no records
     ports = Lazily("aof.ports.store")
 
 _NAMES = f"SELECT {rows.name()} FROM tasks WHERE {{}} ORDER BY {rows.number()}"
+_DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"
 _HELD = f"SELECT {rows.name()}, hops FROM tasks WHERE {{}} ORDER BY {rows.number()}"
 
 
@@ -73,10 +75,50 @@ class Index:
         """The tasks directly below."""
         return self._names("parent = ?", task_id)
 
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up; a circle that a damaged file made ends the walk."""
+
+        def climb(database: sqlite3.Connection) -> tuple[str, ...]:
+            found: dict[str, None] = {}
+            here: str | None = task_id
+            while here is not None and is_task_id(here):
+                row = database.execute(queries.PARENT, rows.places(here)).fetchone()
+                here = row[0] if row is not None and row[0] not in found else None
+                if here is not None:
+                    found[here] = None
+            return tuple(found)
+
+        return self._cache.ask(climb)
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+
+        def descend(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+            found: dict[str, tuple[str, ...]] = {}
+            waiting = [task_id]
+            for one in waiting:
+                if one not in found:
+                    found[one] = tuple(name for (name,) in database.execute(_NAMES.format("parent = ?"), (one,)))
+                    waiting += found[one]
+            return found
+
+        return self._cache.ask(descend)
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who waits for each of these."""
+
+        def each(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+            found: dict[str, tuple[str, ...]] = {}
+            for one in task_ids:
+                waiting = (name for (name,) in database.execute(_DEPENDENTS, (one,)))
+                found[one] = tuple(sorted(waiting, key=split_task_id))
+            return found
+
+        return self._cache.ask(each)
+
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
-        found = self._rows("SELECT task FROM edges WHERE blocker = ?", task_id)
-        return tuple(sorted((task for (task,) in found), key=split_task_id))
+        return self.dependents_of((task_id,))[task_id]
 
     def resource_holders(self, resource: str) -> tuple[str, ...]:
         """The running tasks that occupy the resource."""

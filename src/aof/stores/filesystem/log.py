@@ -144,7 +144,7 @@ class Log:
             for day in log_days(self._paths):
                 if day >= since:
                     temporary = f"{self._paths.temporary}/{day}.jsonl"
-                    self._disk.write_durable(temporary, read(self._paths.log(day)) or b"")
+                    self._disk.write_durable(temporary, read(self._paths.log(day), limit=None) or b"")
                     self._disk.rename(temporary, self._paths.log(day))
             self._disk.sync_dir(self._paths.events)
             state.poisoned = self._flushing.failed = False

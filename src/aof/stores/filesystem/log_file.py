@@ -207,7 +207,7 @@ class LogFile:
     def _take(self, fresh: bytes) -> None:
         """Go on over what others have appended; an incomplete commit at the end goes aside."""
         if not fresh:
-            return False
+            return
         whole, last = chain.last_commit_end(fresh)
         if whole < len(fresh):
             torn, offset = fresh[whole:], self.end + whole

@@ -6,6 +6,7 @@ slip of the pen takes no rule out of force. Must not know who may do what.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from contextlib import suppress
@@ -19,6 +20,7 @@ from aof.core.org.chart import EMPTY, OrgChart
 from aof.core.shapes import ready
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.org_path import NAME
 
 if TYPE_CHECKING:
@@ -91,13 +93,7 @@ class OrgFile:
     def _content(self) -> bytes | OSError | None:
         """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            try:
-                return os.read(fd, LIMIT + 1)
-            finally:
-                os.close(fd)
-        except FileNotFoundError:
-            return None
+            return read(self._path, limit=LIMIT, follow=True)
         except OSError as error:
             return error
 
@@ -142,9 +138,10 @@ def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[Judged, bool]
 
 def _values(content: bytes | OSError) -> Any:
     if isinstance(content, OSError):
+        if content.errno == errno.EFBIG:
+            fix = "split the work into several data directories"
+            return _unreadable(f"the file is larger than {LIMIT:,} bytes", fix)
         return _unreadable(f"the file cannot be read: {content.strerror}", "make it a readable file")
-    if len(content) > LIMIT:
-        return _unreadable(f"the file is larger than {LIMIT:,} bytes", "split the work into several data directories")
     from aof.stores.filesystem.strict_yaml import load, scan
 
     try:

@@ -31,6 +31,7 @@ HOLD = f"""UPDATE tasks SET held =
       AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
   WHERE place IN ({_ANY_PLACE}) AND held < 2"""
 RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
+PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
 _DAY = rows.DAY
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
 NUMBERED = f"""WITH RECURSIVE days(first) AS (

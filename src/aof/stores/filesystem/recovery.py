@@ -121,7 +121,7 @@ class Recovery:
         for day in log_days(self._paths):
             if day < since.day:
                 continue
-            data = read(self._paths.log(day)) or b""
+            data = read(self._paths.log(day), limit=None) or b""
             start = since.offset if day == since.day else 0
             good, here = _good_until(data, start, here, day)
             if good == len(data):
@@ -129,7 +129,7 @@ class Recovery:
             self._refuse_if_flushed(here.seq)
             self._set_aside(day, data, good)
             for later in (name for name in log_days(self._paths) if name > day):
-                self._set_aside(later, read(self._paths.log(later)) or b"", 0)
+                self._set_aside(later, read(self._paths.log(later), limit=None) or b"", 0)
             return
 
     def _refuse_if_flushed(self, seq: int) -> None:

@@ -14,7 +14,7 @@ def torn_name(paths: Paths, day: str, offset: int, data: bytes) -> str:
     """A name for bytes cut from a day's log: a free one, or that of an attempt to keep the same bytes."""
     number, wanted = 0, f"{paths.torn}/{day}-{offset}.jsonl"
     name = wanted
-    while os.path.lexists(name) and not data.startswith(read(name) or b""):
+    while os.path.lexists(name) and not data.startswith(read(name, limit=None) or b""):
         number += 1
         name = f"{wanted}.{number}"
     return name

@@ -7,6 +7,7 @@ intent. Whatever is interrupted is redone by the next holder of the stripe.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -175,6 +176,18 @@ class FilesystemUnit:
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
         return self._store.index.dependents(task_id)
+
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up."""
+        return self._store.index.above(task_id)
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+        return self._store.index.tree(task_id)
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who waits for each of these."""
+        return self._store.index.dependents_of(task_ids)
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from this task."""

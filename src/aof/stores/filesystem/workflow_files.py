@@ -15,6 +15,7 @@ from aof.core.errors import UnreadableTask
 from aof.core.findings import Finding
 from aof.core.ids import is_agent_name
 from aof.ports.workflows import WorkflowReport
+from aof.stores.filesystem.looking import read
 
 FOLDER: Final = "workflows"
 _ENDING: Final = ".yaml"
@@ -40,14 +41,11 @@ class WorkflowFiles:
         if not is_agent_name(name):
             return None
         try:
-            with open(f"{self._folder}/{name}{_ENDING}", "rb") as file:
-                content = file.read(_LIMIT + 1)
-        except FileNotFoundError:
-            return None
+            content = read(f"{self._folder}/{name}{_ENDING}", limit=_LIMIT, follow=True)
         except OSError as error:
             detail = f"the file cannot be read: {error.strerror}"
-            return _unreadable(name, path, detail, "put a text file there", None)
-        return _checked(name, path, content)
+            return _unreadable(name, path, detail, f"put a text file of at most {_LIMIT:,} bytes there", None)
+        return None if content is None else _checked(name, path, content)
 
 
 def _checked(name: str, path: str, content: bytes) -> WorkflowReport:
@@ -55,8 +53,6 @@ def _checked(name: str, path: str, content: bytes) -> WorkflowReport:
     from aof.stores.filesystem.strict_yaml import load, scan
     from aof.stores.filesystem.yaml_places import places
 
-    if len(content) > _LIMIT:
-        return _unreadable(name, path, f"the file is larger than {_LIMIT:,} bytes", "make it shorter", None)
     try:
         text = content.decode("utf-8-sig")
         text = f"#--{text[3:]}" if text.startswith(("---\n", "---\r\n")) else text

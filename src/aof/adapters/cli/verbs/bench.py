@@ -20,7 +20,7 @@ def bench(context: Context, values: dict[str, Any]) -> Answer:
         )
 
     def text(screen: Screen) -> None:
-        screen.line(table)
+        screen.block(table)
 
     return Answer(found, text)
 

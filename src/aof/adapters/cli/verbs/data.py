@@ -187,7 +187,7 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     from aof.adapters.cli.parsing import find_verb
 
     verb = find_verb(values["verb"]) if values.get("verb") else None
-    return Answer({"help": help_text(verb)}, lambda screen: screen.line(help_text(verb, screen.width)[:-1]))
+    return Answer({"help": help_text(verb)}, lambda screen: screen.block(help_text(verb, screen.width)[:-1]))
 
 
 def version(context: Context, _values: dict[str, Any]) -> Answer:
@@ -229,4 +229,4 @@ def completion(_context: Context, values: dict[str, Any]) -> Answer:
     from aof.adapters.cli.completion import script
 
     text = script(values["shell"])
-    return Answer({"script": text}, lambda screen: screen.line(text.rstrip()))
+    return Answer({"script": text}, lambda screen: screen.block(text.rstrip()))

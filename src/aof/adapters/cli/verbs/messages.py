@@ -9,6 +9,7 @@ import msgspec
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
+from aof.adapters.cli.terminal import complain
 from aof.core.errors import Call
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
         words = (row["type"], row["taskId"], row["reason"], row.get("runId"))
         screen.line("  ".join([screen.paint(row["outcome"], _COLOURS[row["outcome"]]), *filter(None, words)]))
         if row["outcome"] == "rejected":
-            sys.stderr.write(f"aof: {row.get('detail', row['reason'])} [{row['reason']}]\n")
-            if row.get("hint"):
-                sys.stderr.write(f"  → {row['hint']}\n")
+            complain(f"{row.get('detail', row['reason'])} [{row['reason']}]", row.get("hint", ""))
     if not rows:
         screen.line("there was no message")
 

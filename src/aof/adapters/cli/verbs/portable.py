@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
+from aof.printable import escaped
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -45,6 +46,6 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
         import json
 
         for line in told["events"]:
-            screen.line(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+            screen.line(escaped(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))
 
     return Answer(told, text)

@@ -44,7 +44,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
         for change in changes:
             screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}")
             if dry:
-                screen.line(change.added)
+                screen.block(change.added)
 
     return Answer(data, text)
 
@@ -75,7 +75,7 @@ def prime(context: Context, values: dict[str, Any]) -> Answer:
     if problem := limits.name("agent", values.get("agent", context.fabric.actor)):
         raise problem
     text = primed(context.fabric, values.get("agent", context.fabric.actor))
-    return Answer({"text": text}, lambda screen: screen.line(text.rstrip()))
+    return Answer({"text": text}, lambda screen: screen.block(text.rstrip()))
 
 
 def token(context: Context, values: dict[str, Any]) -> Answer:
@@ -87,7 +87,9 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
         if which not in (None, holder):
             raise UsageError(f"the token is for '{which}' or for '{holder}'", f"for example: aof token create {which}")
         made = serving.create_token(data_dir, holder or context.options.get("actor"), values.get("role"))
-        return Answer(made, lambda screen: screen.line(f"{made.token}\nThis is shown once. It lets {made.actor} call."))
+        return Answer(
+            made, lambda screen: screen.block(f"{made.token}\nThis is shown once. It lets {made.actor} call.")
+        )
     if action == "list":
         known = serving.list_tokens(data_dir)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
+from aof.adapters.cli.terminal import complain
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -31,7 +32,7 @@ def create(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         screen.line(f"{made.task_id}  {screen.paint(made.status, made.status)}  {made.file_path}")
         if made.warning is not None:
-            sys.stderr.write(f"aof: {made.warning.code}: {made.warning.message}\n  → {made.warning.hint}\n")
+            complain(f"{made.warning.code}: {made.warning.message}", made.warning.hint)
 
     return Answer(made, text)
 

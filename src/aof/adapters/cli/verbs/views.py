@@ -33,7 +33,7 @@ def graph(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         if form != "tree":
-            screen.line(drawn.text.rstrip())
+            screen.block(drawn.text.rstrip())
             return
         waits: dict[str, list[str]] = {}
         for source, target, kind in drawn.edges:

@@ -58,7 +58,7 @@ def _show(context: Context, given: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         for shown in portraits:
             if mermaid:
-                screen.line(shown.mermaid)
+                screen.block(shown.mermaid)
                 continue
             of_task = f"  {shown.task_id}  {shown.state}" if shown.task_id else ""
             screen.line(f"{screen.paint(shown.name, 'bold')}{of_task}")

@@ -9,7 +9,8 @@ from aof.core.ids import is_task_id
 from aof.core.tasks.lifecycle import STATUSES
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.looking import digest, read
+from aof.stores.filesystem.looking import digest, read, unfit
+from aof.stores.filesystem.org_path import NAME
 from aof.stores.filesystem.paths import folder_of
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
@@ -17,7 +18,7 @@ _STATUSES = f"use one of: {', '.join(STATUSES)}"
 
 def check(case: Case) -> list[Finding]:
     """Conflict copies, strangers, folders that are no status, and tasks' own files without their task."""
-    return [*_others(case), *_folders(case)]
+    return [*_others(case), *_folders(case), *_unreadable(case)]
 
 
 def _others(case: Case) -> Iterator[Finding]:
@@ -35,7 +36,25 @@ def _others(case: Case) -> Iterator[Finding]:
                 yield finding
         elif not name.startswith((".", "#")) and not name.endswith("~") and name.lower() != "readme.md":
             fix = "move it elsewhere; a task is a file that ends with .md"
-            yield Finding(Problem("unknown_file", where, "this is no task's file", fix))
+            why = None if is_folder else unfit(path)
+            what = "this is no task's file" if why is None else f"this is no task's file: {why}"
+            yield Finding(Problem("unknown_file", where, what, fix))
+
+
+def _unreadable(case: Case) -> Iterator[Finding]:
+    """Pipes, devices and huge files where documents belong; they are looked at from outside, and never opened."""
+    root = case.store.paths.root
+    for folder in ("org", "workflows"):
+        if not os.path.isdir(f"{root}/{folder}"):
+            continue
+        for name in sorted(os.listdir(f"{root}/{folder}")):
+            path = os.path.realpath(f"{root}/{folder}/{name}")  # a link to a document is fine
+            if f"{folder}/{name}" == NAME:
+                continue  # what keeps the chart from being used is told elsewhere
+            if not os.path.isdir(path) and (why := unfit(path)) is not None:
+                yield Finding(
+                    Problem("unreadable_file", f"{folder}/{name}", why, "remove it, or put a text file there")
+                )
 
 
 def _own_files(case: Case, path: str, task_id: str) -> Finding | None:
@@ -84,12 +103,7 @@ def _clearing(case: Case, folder: str, names: list[str]) -> Callable[[int], None
     for name in names:
         one = case.folded.get(name.removesuffix(".md"))
         path = f"{folder}/{name}"
-        if (
-            one is not None
-            and os.path.isfile(path)
-            and not os.path.islink(path)
-            and digest(read(path) or b"") in one.digests
-        ):
+        if one is not None and unfit(path) is None and digest(read(path) or b"") in one.digests:
             ours.append(path)
     if not ours:
         return None

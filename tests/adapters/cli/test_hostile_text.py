@@ -1,0 +1,291 @@
+"""Whatever others have written, no verb lets it control a terminal: in answers, errors and hints, on both streams.
+
+Every verb of the vocabulary is called: with hostile words, and on data in which every field that others can write
+holds what could do harm. A new verb is covered by the first kind at once, and needs a row for the second.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from aof.adapters.cli.grammar import FLAG, Verb
+from aof.adapters.cli.main import main
+from aof.adapters.cli.measuring import width
+from aof.adapters.cli.screen import _COLOURS
+from aof.adapters.cli.vocabulary import VERBS
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import AofError
+from aof.printable import clean, escaped
+from tests.support.terminal import shown
+
+CLIPBOARD, HYPERLINK = "\x1b]52;c;aGFja2Vk\x07", "\x1b]8;;http://evil.example\x1b\\here\x1b]8;;\x1b\\"
+CSI, ALTERNATE = "\x1b[2J\x1b[3;4H\x1b[95m", "\x9b2J\x9d52;c;aGk=\x9c"
+BIDI, TAGS = "\u202eevil\u2066x\u2069\u200f", "\U000e0041\U000e0042\U000e007f"
+OVERWRITTEN, FORGED = "harmless\rforged\b\b\b", "real\n  → aof cancel 001\x7f\x00"
+HARMFUL = f"{CLIPBOARD}{HYPERLINK}{CSI}{ALTERNATE}{BIDI}{TAGS}{OVERWRITTEN}\u2028"
+QUIET = f"{BIDI}{TAGS}"  # what even a field of one line takes
+SURROGATE = "\udcff\ud800"
+WORDS = (HARMFUL + SURROGATE, FORGED.replace("\x00", ""), QUIET)
+SERVES = {"mcp", "bench"}  # they answer a program, or take long: only their refusals are looked at
+
+
+def harmless(text: str) -> bool:
+    """Whether a terminal shows the text and does nothing else."""
+    return all(
+        one.isprintable() or one in "\n\t\u200d" or unicodedata.category(one) in ("Zs", "Co", "Cn") for one in text
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a hostile name, and in it a data directory full of hostile text."""
+    folder = tmp_path_factory.mktemp("world") / f"dir{CSI}{BIDI}{CLIPBOARD}"
+    folder.mkdir()
+    root = Path(init_data_dir(folder / ".aof")[0])
+    with open_fabric(root, actor="pm") as fabric:
+
+        def worst(call: object, **given: object) -> object:
+            """Make the call with the worst text that each of its fields takes."""
+            assert callable(call)
+            for text in (HARMFUL, OVERWRITTEN, QUIET):
+                try:
+                    return call(**{name: text if value is Ellipsis else value for name, value in given.items()})
+                except AofError:
+                    continue
+            raise AssertionError(f"{call} takes no text at all")
+
+        for _ in range(8):
+            worst(fabric.create, title=f"T {QUIET}", brief=..., tags=[f"t{QUIET}"], metadata={"note": HARMFUL})
+        ids = [row.id for row in fabric.list().tasks]
+        for one in ids[:4]:
+            fabric.claim(one, agent="ada")
+        worst(fabric.progress, task_id=ids[0], agent="ada", text=..., note=..., blockers=[QUIET])
+        worst(fabric.fail, task_id=ids[1], agent="ada", code="broken", message=...)
+        worst(fabric.complete, task_id=ids[2], actor="ada", summary=...)
+        worst(fabric.block, task_id=ids[4], reason=...)
+        worst(fabric.cancel, task_id=ids[5], reason=...)
+        worst(fabric.update, task_id=ids[0], actor="ada", body=...)
+    ready = root / "tasks" / "ready"
+    (ready / f"new{BIDI}.md").write_text(f"# New {HARMFUL}\n\n{HARMFUL}\n")
+    (ready / f"odd{CSI}.txt").touch()
+    (ready / "TASK-2026-01-01-001.md").write_text(f"---\ntitle: [{HARMFUL}\n---\n")
+    (root / "workflows").mkdir(exist_ok=True)
+    (root / "workflows" / "odd.yaml").write_text(f'name: "{QUIET}"\nhops: [{{id: "{QUIET}"}}]\n')
+    (root / "workflows" / f"n{CSI}.yaml").write_text("name: x\n")
+    return folder
+
+
+CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "create": (("create", f"Title {QUIET}", "--brief", HARMFUL, "--agent", "nobody"),),
+    "list": (("list",), ("list", "--tree"), ("list", "--search", QUIET), ("list", "--compact")),
+    "ready": (("ready",), ("ready", "--explain")),
+    "blocked": (("blocked",),),
+    "show": (("show", "001"), ("show", "002"), ("show", "003"), ("show", "005"), ("show", "1", "--at", "9")),
+    "status": (("status",), ("status", "--compact")),
+    "claim": (("claim", "004", "--agent", "eve"), ("claim", "005", "--agent", "eve"), ("claim", "--agent", "nobody")),
+    "heartbeat": (("heartbeat", "004", "--agent", "ada"), ("heartbeat", "004", "--run", HARMFUL)),
+    "release": (("release", "004", "--agent", "eve", "--reason", HARMFUL),),
+    "progress": (("progress", "004", "--agent", "ada", "--text", QUIET, "--note", HARMFUL, "--phase", QUIET),),
+    "update": (("update", "007", "--body", HARMFUL), ("update", "007", "--status", HARMFUL)),
+    "edit": (("edit", "007", "--title", f"Other {QUIET}"), ("edit", "007", "--meta", f"{QUIET}={HARMFUL}")),
+    "complete": (("complete", "004", "--agent", "eve", "--summary", HARMFUL), ("complete", "004", "--outcome", QUIET)),
+    "approve": (("approve", "001", "--reason", HARMFUL),),
+    "reject": (("reject", "001", "--blocker", HARMFUL),),
+    "fail": (("fail", "004", "--agent", "eve", "--message", HARMFUL), ("fail", "004", "--code", HARMFUL)),
+    "cancel": (("cancel", "003", "--reason", HARMFUL),),
+    "block": (("block", "008", "--reason", HARMFUL), ("block", "008", "--reason", QUIET)),
+    "unblock": (("unblock", "001"),),
+    "pause": (("pause", "001", "--reason", HARMFUL),),
+    "resume": (("resume", "001"),),
+    "retry": (("retry", "001", "--reason", HARMFUL),),
+    "archive": (("archive", "001"),),
+    "dep": (("dep", "add", "007", "006"), ("dep", "add", "007", HARMFUL), ("dep", HARMFUL, "007", "006")),
+    "log": (("log",), ("log", "001"), ("log", "--format", "agentruntime"), ("log", "--format", HARMFUL)),
+    "link": (("link", "007", "evidence", QUIET, "--reason", HARMFUL), ("link", "007", HARMFUL, "x")),
+    "unlink": (("unlink", "007", "evidence", QUIET),),
+    "graph": (("graph",), ("graph", "--format", "mermaid"), ("graph", "--format", "dot"), ("graph", "--format", "svg")),
+    "board": (("board", "--once"), ("board",)),
+    "watch": (("watch", "--once"), ("watch",)),
+    "replay": (("replay", "--at", "12"),),
+    "export": (("export", f"{CSI}/x.tar.gz"), ("export", f"out{QUIET}.tar.gz")),
+    "import": (("import", f"none{HARMFUL}"), ("import", "odd.tar", "--data-dir", f"new{CSI}")),
+    "completion": (("completion", "bash"),),
+    "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
+    "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
+    "session-end": (("session-end", "--agent", "ada"),),
+    "handoff": (("handoff", "list"), ("handoff", "show", HARMFUL)),
+    "recover": (("recover",),),
+    "sync": (("sync",),),
+    "doctor": (("doctor",),),
+    "reindex": (("reindex",),),
+    "org": (("org", "show"), ("org", "check"), ("org", "route", "007"), ("org", "route", "--tag", HARMFUL)),
+    "version": (("version",),),
+    "help": (("help", HARMFUL), ("help", "list")),
+    "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
+    "prime": (("prime",), ("prime", "--agent", HARMFUL)),
+    "workflow": (("workflow", "check"), ("workflow", "show", "odd"), ("workflow", "check", HARMFUL)),
+    "tick": (("tick", "--dry-run"), ("tick",)),
+    "up": (("up", "--once"), ("up", "--once", "--log-json")),
+    "init": (("init", "--dry-run", "--agent", "generic"), ("init", "--agent", HARMFUL)),
+}  # fmt: skip
+
+
+def with_every_word_hostile(verb: Verb) -> list[tuple[str, ...]]:
+    """The verb with hostile arguments, and with each of its options given one."""
+    calls: list[tuple[str, ...]] = []
+    for word in WORDS:
+        arguments = tuple(word for _ in verb.arguments)
+        calls.append((verb.name, *arguments))
+        calls.append((verb.name, *arguments, word, f"--{word}"))
+        calls += [(verb.name, *arguments, one.name, word) for one in verb.options if one.kind != FLAG]
+    return calls
+
+
+def checked(words: tuple[str, ...], out: bytes, err: bytes) -> None:
+    """Nothing harmful came out, and JSON is still JSON."""
+    for text in (out.decode(), err.decode()):
+        assert harmless(text), f"{words}: {text!r}"
+    if "--json" in words or "--log-json" in words:
+        for line in out.decode().split("\n")[:-1]:
+            assert line.isprintable()
+            json.loads(line)
+
+
+@pytest.fixture
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The hostile folder as the one that commands are called in."""
+    monkeypatch.chdir(folder)
+    for name in ("AOF_DATA_DIR", "AOF_RUN_ID", "AOF_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AOF_ACTOR", "tester")
+    (folder / "messages.txt").write_text(f'AOF/1 {{"protocol": "aof", {HARMFUL}\n')
+    (folder / "odd.tar").write_text(HARMFUL)
+    (folder / ".aof" / "org").mkdir(exist_ok=True)
+    return folder
+
+
+def test_every_verb_has_a_row() -> None:
+    assert {verb.name for verb in VERBS} == CALLS.keys() | SERVES
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.usefixtures("in_folder")
+def test_no_verb_lets_hostile_text_through(verb: Verb, form: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    if verb.name in SERVES:
+        calls = [call for call in with_every_word_hostile(verb) if len(call) > 2]
+    else:
+        calls = [*CALLS[verb.name], *with_every_word_hostile(verb)]
+    for words in calls:
+        given = (*words, "--json") if form == "json" else words
+        main(list(given))
+        checked(given, *capsysbinary.readouterr())
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_a_chart_and_settings_by_others_are_cleaned_too(
+    in_folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    root = in_folder / ".aof"
+    chart, settings = root / "org" / "org-chart.yaml", root / "aof.toml"
+    kept = settings.read_bytes() if settings.exists() else None
+    for path, text in (
+        (chart, f'agents: [{{id: ada, team: "{QUIET}", escalatesTo: "{QUIET}"}}]\nroles: {{"{QUIET}": {{}}}}\n'),
+        (chart, f"agents: [{HARMFUL}"),
+        (settings, f'[storage]\n"{QUIET}" = 1\n'),
+        (settings, f"[storage\n{HARMFUL}"),
+    ):
+        path.write_text(text)
+        try:
+            for words in (("org", "check"), ("org", "show"), ("list",), ("doctor",), ("create", "x")):
+                for given in (words, (*words, "--json")):
+                    main(list(given))
+                    checked(given, *capsysbinary.readouterr())
+        finally:
+            path.unlink()
+            if path == settings and kept is not None:
+                path.write_bytes(kept)
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_a_traceback_is_cleaned_too(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("AOF_TRACEBACK", "1")
+
+    assert main(["show", f"x{HARMFUL}"]) == 1
+
+    out, err = capsysbinary.readouterr()
+    assert b"Traceback" in err
+    checked(("show",), out, err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("list",), ("show", "001"), ("log",), ("board", "--once"), ("graph",), ("blocked",), ("show", HARMFUL)],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_on_a_terminal_only_our_own_colours_are_control_sequences(folder: Path, words: tuple[str, ...]) -> None:
+    text = shown(*words, cwd=folder)
+
+    for code in ("0", *_COLOURS.values()):
+        text = text.replace(f"\x1b[{code}m", "")
+    assert text.strip()
+    assert harmless(text), repr(text)
+    assert [line for line in text.splitlines() if words[0] in ("list", "log", "board") and width(line) > 80] == []
+
+
+def test_a_message_cannot_forge_a_line_of_its_own(in_folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    main(["show", FORGED.replace("\x00", "")])
+
+    lines = capsysbinary.readouterr()[1].decode().splitlines()
+    assert [line for line in lines if line.startswith("  → aof cancel")] == []
+    assert in_folder.is_dir()
+
+
+def test_columns_stay_where_they_are_beside_what_was_cleaned(tmp_path: Path) -> None:
+    init_data_dir(tmp_path / ".aof")
+    with open_fabric(tmp_path / ".aof", actor="pm") as fabric:
+        for title in ("plain", f"T{QUIET}", "日本語 🎉"):
+            fabric.create(title, agent="ada")
+    lines = shown("list", cwd=tmp_path, more={"NO_COLOR": "1"}).splitlines()
+    starts = {width(line[: line.index("ada")]) for line in lines if "ada" in line}
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize("text", [HARMFUL, FORGED, QUIET, SURROGATE, "plain\ttext\n", "é 日本 👩‍👩‍👧 \u00a0"])
+def test_what_is_cleaned_is_harmless_and_what_is_escaped_means_the_same(text: str) -> None:
+    assert harmless(clean(text))
+    assert harmless(clean(text, lines=True))
+    assert "\n" not in clean(text)
+    given = json.dumps({"text": text}, ensure_ascii=False)
+    assert escaped(given).isprintable()
+    assert json.loads(escaped(given)) == json.loads(given)
+
+
+def test_nobody_writes_to_a_terminal_but_by_the_guarded_streams() -> None:
+    source = Path(main.__code__.co_filename).parents[2]
+    found = []
+    for path in [
+        *source.glob("adapters/**/*.py"),
+        source / "daemon.py",
+        source / "bootstrap.py",
+        source / "serving.py",
+    ]:
+        if path.name == "terminal.py" and path.parent.name == "cli":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("__stdout__", "__stderr__"):
+                found.append(f"{path}:{node.lineno}")
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == "os.write"
+                and ast.unparse(node.args[0]) in "12"
+            ):
+                found.append(f"{path}:{node.lineno}")
+    assert found == []

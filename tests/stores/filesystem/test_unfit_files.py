@@ -1,0 +1,148 @@
+"""Pipes, devices, links and huge files where a task, a chart or a workflow belongs: they are named, never read."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aof.app.fabric import Fabric
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import UnreadableTask, UnusableOrgChart
+from aof.stores.filesystem.looking import LARGEST, read, unfit
+from aof.stores.filesystem.org_file import OrgFile
+
+Make = Callable[[Path], None]
+
+
+def pipe(path: Path) -> None:
+    """A named pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def huge(path: Path) -> None:
+    """A file of many gigabytes, that takes no space."""
+    with path.open("wb") as file:
+        file.truncate(1 << 38)
+
+
+def link(path: Path) -> None:
+    """A link to something that never ends."""
+    path.symlink_to("/dev/zero")
+
+
+def link_to_text(path: Path) -> None:
+    """A link to a file somewhere else."""
+    other = path.parent.parent.parent / "elsewhere.md"
+    other.write_text("# Elsewhere\n")
+    path.symlink_to(other)
+
+
+def listening(path: Path) -> None:
+    """A socket."""
+    here = Path.cwd()
+    os.chdir(path.parent)  # the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+UNFIT = [pipe, huge, link, listening]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A new data directory."""
+    return Path(init_data_dir(tmp_path / ".aof")[0])
+
+
+def problems(fabric: Fabric) -> dict[str, str]:
+    """What the doctor says, by path."""
+    return {one.path: f"{one.code}: {one.detail}" for one in fabric.doctor().problems}
+
+
+@pytest.mark.parametrize("make", [*UNFIT, link_to_text], ids=lambda make: make.__name__)
+def test_a_task_whose_file_is_no_file_is_named_and_the_others_go_on(root: Path, make: Make) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        bad, good = fabric.create("Bad").task_id, fabric.create("Good").task_id
+        path = root / "tasks" / "ready" / f"{bad}.md"
+        path.unlink()
+        make(path)
+
+        assert {row.id: row.state for row in fabric.list().tasks} == {bad: "unknown", good: None}
+        with pytest.raises(UnreadableTask, match=r"no regular file|bytes"):
+            fabric.claim(bad, agent="ada")
+        with pytest.raises(UnreadableTask, match=bad):
+            fabric.show(bad)
+        fabric.claim(good, agent="ada")
+        assert "unreadable_task" in problems(fabric)[f"tasks/ready/{bad}.md"]
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_a_new_file_that_is_no_file_is_named_and_never_taken_in(root: Path, make: Make) -> None:
+    make(root / "tasks" / "ready" / "TASK-2026-01-01-001.md")
+    make(root / "tasks" / "ready" / "notes.md")
+    with open_fabric(root, actor="pm") as fabric:
+        fabric.sync()
+        assert fabric.list().total <= 1
+        found = problems(fabric)
+        assert "tasks/ready/TASK-2026-01-01-001.md" in found
+        if make is not huge:  # a Markdown file without an ID waits to be named
+            assert "no task's file" in found["tasks/ready/notes.md"]
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_an_org_chart_that_is_no_file_takes_no_rule_out_of_force(root: Path, make: Make) -> None:
+    (root / "org").mkdir(exist_ok=True)
+    chart = root / "org" / "org-chart.yaml"
+    chart.unlink(missing_ok=True)
+    make(chart)
+    report = OrgFile(str(root)).report()
+    assert report.state == "unreadable"
+    assert report.findings[0].code == "unreadable"
+    with open_fabric(root, actor="pm") as fabric:
+        with pytest.raises(UnusableOrgChart, match="cannot be used"):
+            fabric.create("Nobody knows who may")
+        assert "org_chart_unusable: " in problems(fabric)["org/org-chart.yaml"]
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_a_workflow_that_is_no_file_is_named(root: Path, make: Make) -> None:
+    (root / "workflows").mkdir(exist_ok=True)
+    make(root / "workflows" / "odd.yaml")
+    with open_fabric(root, actor="pm") as fabric:
+        (report,) = fabric.workflow_check()
+        assert not report.ok
+        assert "cannot be read" in report.findings[0].detail
+        assert "unreadable_file" in problems(fabric)["workflows/odd.yaml"]
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_a_file_of_a_run_that_is_no_file_keeps_nobody_waiting(root: Path, make: Make) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        task_id = fabric.create("Run").task_id
+        fabric.claim(task_id, agent="ada")
+        path = root / "runs" / task_id / "run_heartbeat.json"
+        path.unlink()
+        make(path)
+
+        assert fabric.show(task_id)["status"] == "in-progress"
+
+
+def test_a_file_that_grows_beyond_the_limit_while_it_is_read_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "endless"
+    path.write_bytes(b"x" * 20_000)
+    with pytest.raises(OSError, match="bytes"):
+        read(str(path), limit=10_000)
+    with pytest.raises(OSError, match="no regular file"):
+        read("/dev/zero")
+    assert read(str(path)) == b"x" * 20_000
+    assert read(str(tmp_path / "none")) is None
+    assert unfit(str(path)) is None
+    assert "device" in str(unfit("/dev/zero"))
+    assert LARGEST > 10 * 1_000_000
