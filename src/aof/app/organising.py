@@ -93,7 +93,7 @@ class Organising(Questions):
     def ready(self, **filters: Any) -> Listed:
         """What could be claimed right now, most urgent first; with `agent`, by that one."""
         agent, chart = filters.get("agent"), self._chart_to_read()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or agent is None or self._is_person(chart, agent):
             return super().ready(**filters)
         query, may_take = self._reading.query(**filters), self._may_take(filters["agent"])
         found = self.store.find(self._reading.runnable(query.but(limit=None))).tasks
@@ -105,7 +105,7 @@ class Organising(Questions):
         held = super().held_back(**filters)
         agent = filters.get("agent")
         chart = self._chart_to_read()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or agent is None or self._is_person(chart, agent):
             return held
         found = self.store.find(self._reading.runnable(self._reading.query(**filters))).tasks
         why = ((task, routing.refusal(chart, work.work_of(task.routing, task.profile), agent)) for task in found)
@@ -149,11 +149,11 @@ class Organising(Questions):
         return self._with_chart[1]
 
     def _may_take(self, agent: str) -> Callable[[Task], bool]:
-        """Whether the chart lets the agent take a task; whom it does not know may take any."""
+        """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
         chart = self._chart()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or self._is_person(chart, agent):
             return lambda _task: True
-        has = chart.roles_of[agent]
+        has = chart.roles_of.get(agent, frozenset())
 
         def may_take(task: Task) -> bool:
             if task.gated:
@@ -161,6 +161,9 @@ class Organising(Questions):
             return routing.refusal(chart, work.work_of(task.routing, task.profile), agent) is None
 
         return may_take
+
+    def _is_person(self, chart: OrgChart, name: str) -> bool:
+        return name in self._policy.maintainers and name not in chart.by_id
 
     def _offers(self, agent: str) -> Iterator[str]:
         """What the agent could claim, most urgent first, looked up anew as long as something new turns up."""

@@ -25,7 +25,7 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
     if task.status == "done":
-        return Decision()
+        return Decision() if command.run is None or _ended_it(task, command.run) else stale(task, command.run)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
     if problem := malformed_report(command, task, outcome):
         return problem
@@ -41,9 +41,8 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
     """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
     there_already = LEADS_TO[outcome] == task.status
-    if command.run is not None and task_of_run(command.run) == task.id:
-        repeated = there_already and command.run == run_id(task.id, task.retry.attempts)
-        return Decision() if repeated else stale(task, command.run)
+    if command.run is not None:
+        return Decision() if there_already and _ended_it(task, command.run) else stale(task, command.run)
     if task.status == "review" and outcome == "done":
         return accept(task, command.acting, command.summary)
     if there_already:
@@ -51,6 +50,11 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     if task.status != "ready":
         return no_edge(task, "done", *graph.way_on(task, command.acting))
     return graph.readiness(records, task, now) or _claim_and_report(records, task, command, outcome, now)
+
+
+def _ended_it(task: Task, run: str) -> bool:
+    """Whether the run is the last one that the task has had: the same report again is none the worse for it."""
+    return task_of_run(run) == task.id and run == run_id(task.id, task.retry.attempts)
 
 
 def _claim_and_report(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
