@@ -150,9 +150,7 @@ class MemoryUnit:
         outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
-        events = numbered(
-            drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log), caller=caller
-        )
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log), caller=caller)
         self._kept.append([copied(event) for event in events])
         return tuple(events)
 

@@ -108,8 +108,8 @@ def right_for(task: Task, command: c.OnTask) -> Right:
     """The right that a command is about: a status change counts as the operation that it really is."""
     if isinstance(command, c.Approve | c.Reject):
         return "judge"
-    if isinstance(command, c.Complete) and task.status == "review":
-        return "judge"  # of a gated task too: then it is the approval of a hop
+    if isinstance(command, c.Complete) and task.status == "review" and command.run is None:
+        return "judge"  # of a gated task too: then it is the approval of a hop; with a run it is that one's report
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"

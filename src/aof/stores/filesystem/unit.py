@@ -223,9 +223,7 @@ class FilesystemUnit:
         outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
-        events = numbered(
-            drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN, caller=caller
-        )
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN, caller=caller)
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)
