@@ -17,7 +17,7 @@ from aof.core.workflows.state import leases
 
 def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> ActorMismatch | None:
     """The refusal of a name, or of a role, that is not the caller's own."""
-    caller = _bound(policy, command)
+    caller = _bound(policy, task, command)
     if caller is None:
         return None
     agent = _agent(task, command)
@@ -27,12 +27,22 @@ def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> Actor
     return _foreign_role(policy.org, policy.maintainers, agent, command)
 
 
-def _bound(policy: Policy, command: c.OnTask) -> str | None:
-    """The one actor that the caller is; None where a name is all that is known and all that is asked for."""
+def _bound(policy: Policy, task: Task | None, command: c.OnTask) -> str | None:
+    """The one actor that the caller is; None where a name is all that is known and all that is asked for.
+
+    A name is enough to pass on what another says about its work, but not to judge work for another.
+    """
     if not command.outside:
         return None
-    if command.session is not None or not policy.strict:
+    judges = task is not None and task.status == "review" and getattr(command, "status", None) not in (None, "review")
+    relayed = isinstance(command, c.OwnRule) and judges
+    if command.session is not None or not (policy.strict or relayed):
         return command.session
+    return delivered_by(command)
+
+
+def delivered_by(command: c.OnTask) -> str:
+    """Who gave the command: of a message, who delivered it."""
     caller: str = getattr(command, "caller", command.actor)
     return caller
 

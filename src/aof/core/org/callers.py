@@ -6,7 +6,7 @@ Asked of commands that a caller gave, and not of what AOF does by itself. Must n
 from __future__ import annotations
 
 from aof.core.errors import AofError
-from aof.core.org.acting import impersonation
+from aof.core.org.acting import delivered_by, impersonation
 from aof.core.org.gates import gate_refusal, unproven_gate
 from aof.core.org.standing import unlisted
 from aof.core.records import Records
@@ -18,7 +18,7 @@ def refused(records: Records, command: c.OnTask) -> AofError | None:
     policy = records.policy
     task = None if isinstance(command, c.Create) else records.look(command.task_id)
     if policy.binds and command.outside:
-        named = unlisted(policy, command.session, command.actor, command.agent)
+        named = unlisted(policy, command.session, delivered_by(command), command.actor, command.agent)
         if refusal := impersonation(policy, task, command) or named:
             return refusal
     if task is None or isinstance(command, c.OwnRule):
