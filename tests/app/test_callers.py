@@ -1,4 +1,4 @@
-"""Who a caller is decides what it may: one actor for a session, a token or a run, and no way around a gate by a name."""
+"""Who a caller is decides what it may: a session, a token or a run is one actor, and no name leads around a gate."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ GATED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("policy", [None, STRICT])
 def test_who_runs_a_task_does_not_change_what_its_gates_read(change: dict[str, Any], policy: Policy | None) -> None:
     fabric = fabric_with(policy, chart=policy is None)
-    given = {"metadata": {"delegationDepth": 1}, "agent": "ada"}
+    given: dict[str, Any] = {"metadata": {"delegationDepth": 1}, "agent": "ada"}
     for creator in ("own", "ada"):
         task_id = fabric.create("Work", actor=creator, **given).task_id
         run = fabric.claim(task_id, agent="ada").run_id

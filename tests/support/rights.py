@@ -1,14 +1,15 @@
 """Who may do what, found out by really calling every operation; `python -m tests.support.rights` writes the page.
 
-A case is one operation on a task in some state; a column is a kind of caller under some settings. Every case has a fabric
-of its own in memory, so that the whole table takes seconds.
+A case is one operation on a task in some state; a column is a kind of caller under some settings. Every case has a
+fabric of its own in memory, so that the whole table takes seconds.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from aof.app.calling import Caller, parameters, perform
@@ -71,7 +72,7 @@ class Case(NamedTuple):
     operation: str
     subject: Subject = "free"
     own: bool = False
-    given: dict[str, Any] = {}
+    given: Mapping[str, Any] = MappingProxyType({})
     everywhere: bool = False  # also called on every surface in the usual run
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import httpx2
@@ -76,8 +77,9 @@ def test_every_operation_that_writes_has_a_case_and_every_other_one_only_reads()
 def test_everybody_reads(column: Column) -> None:
     fabric = rights.fabric_of(column)
     task_id = fabric.create("Work", workflow="build").task_id
-    needed = {"show": {"taskId": task_id}, "org_route": {"taskId": task_id}, "workflow_show": {"name": task_id}}
-    needed |= {"replay": {"at": 1}, "graph": {"taskId": task_id}}
+    on_task = {"taskId": task_id}
+    needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
+    needed["workflow_show"] = {"name": task_id}
     for name in READS:
         if name == "handoff":
             continue  # there is none to look at
