@@ -183,6 +183,27 @@ def test_a_name_that_nobody_chose_acts_for_no_one_else_even_if_it_is_a_maintaine
     assert ask(fabric, nameless, "create", title="Own").task_id
 
 
+def test_with_strict_identity_nobody_judges_in_a_hop_what_it_did_in_the_one_before() -> None:
+    fabric = fabric_with(STRICT, chart=False)
+    task_id = fabric.create("Gated", workflow="review").task_id
+    ask(fabric, session("ada"), "complete", taskId=task_id, outcome="complete")
+    assert code(fabric, session("ada"), "claim", taskId=task_id) == "self_approval"
+    assert ask(fabric, session("bob"), "claim", taskId=task_id).run_id
+
+
+@pytest.mark.parametrize("policy", [None, STRICT])
+def test_what_a_worker_prints_counts_as_its_own_word_only(policy: Policy | None) -> None:
+    fabric = fabric_with(policy, chart=policy is None)
+    reviewed, other = in_review(fabric), fabric.create("Another").task_id
+    run = fabric.claim(other, agent="ada").run_id
+    service = fabric._as_service()
+    (sent,) = service._passing_on("ada").send(
+        MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run
+    )
+    assert (sent.outcome, sent.reason) == ("rejected", "actor_mismatch")
+    assert fabric.get(reviewed).status == "review"
+
+
 @pytest.mark.parametrize("caller", [session("stray"), token("stray"), token("stray", "admin"), Caller("stray")])
 def test_where_unlisted_names_are_refused_they_read_and_write_nothing(caller: Caller) -> None:
     fabric = fabric_with(Policy(maintainers=("own",), refuse_unlisted=True))
@@ -306,6 +327,7 @@ def test_where_secrets_are_asked_for_a_name_judges_cancels_and_changes_no_gate(
     work.complete("done")
     for caller in (Caller("bob"), session("bob")):
         assert code(fabric, caller, operation, taskId=task_id, **given) == "unauthenticated"
+    assert code(fabric, session("bob"), operation, taskId=task_id, actor="own", **given) == "unauthenticated"
     ask(fabric, session("own"), "edit", taskId=task_id, description="Read it.")
     ask(fabric, token("bob"), operation, taskId=task_id, **given)
 

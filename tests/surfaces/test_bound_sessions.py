@@ -60,7 +60,7 @@ def test_a_session_that_nobody_named_is_whoever_it_first_says_it_is(fabric: Fabr
         ("import", "all.tar"),
         ("up", "--once"),
     ],
-    ids=lambda words: " ".join(words),
+    ids=" ".join,
 )
 def test_a_process_with_a_runs_secret_gives_itself_no_rights(fabric: Fabric, words: tuple[str, ...]) -> None:
     secret = fabric.claim(fabric.create("Work").task_id, agent="ada").secret

@@ -56,6 +56,10 @@ class Asking(Carrying):
         """The same data, asked by the service that looks after everybody's runs."""
         return self._known_as(identity.SERVICE)
 
+    def _passing_on(self, agent: str) -> Self:
+        """The same data, asked by the service for the worker whose output it reads; where callers are bound, as it."""
+        return self._known_as(identity.Identity(agent=agent, trusted=True)) if self.binds_callers else self
+
     def _proven(self) -> str | None:
         """Who the caller has proven to be, where it acts as nobody else."""
         who = self._who()

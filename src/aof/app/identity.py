@@ -33,7 +33,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
-    `trusted` is the service itself, which looks after everybody's runs.
+    `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on what that one says.
     """
 
     agent: str | None = None
@@ -70,6 +70,8 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
     `get` finds a task. `asked` says that writes to a run must come with its secret.
     """
     if identity.trusted:
+        if identity.agent is not None and command.acting != identity.agent:
+            raise proving.mismatch(identity.agent, command.acting, command)
         return command
     name = identity.agent
     changes: dict[str, Any] = {"outside": True, "session": identity.session or name}

@@ -13,9 +13,9 @@ from aof.core.policy import Policy
 _AT_ONCE = 1
 
 
-def is_person(chart: OrgChart, name: str, maintainers: tuple[str, ...]) -> bool:
+def is_person(chart: OrgChart | None, name: str, maintainers: tuple[str, ...]) -> bool:
     """Whether the name is a maintainer's who is no agent of the chart."""
-    return name in maintainers and name not in chart.by_id
+    return name in maintainers and (chart is None or name not in chart.by_id)
 
 
 def entry_of(chart: OrgChart, name: str, maintainers: tuple[str, ...]) -> Agent | None:

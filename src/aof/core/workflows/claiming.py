@@ -147,8 +147,8 @@ def wrong_role(
 
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
     """The refusal of who would judge what it did itself in a hop before; a maintainer outside the chart may."""
-    chart = records.policy.org
-    if chart is None or is_person(chart, agent, records.policy.maintainers):
+    policy = records.policy
+    if not policy.binds or is_person(policy.org, agent, policy.maintainers):
         return None
     done = judges_own(workflow_of(task), hop.id, agent)
     if not done:
