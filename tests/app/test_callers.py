@@ -197,9 +197,7 @@ def test_what_a_worker_prints_counts_as_its_own_word_only(policy: Policy | None)
     reviewed, other = in_review(fabric), fabric.create("Another").task_id
     run = fabric.claim(other, agent="ada").run_id
     service = fabric._as_service()
-    (sent,) = service._passing_on("ada").send(
-        MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run
-    )
+    (sent,) = service._passing_on("ada").send(MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run)
     assert (sent.outcome, sent.reason) == ("rejected", "actor_mismatch")
     assert fabric.get(reviewed).status == "review"
 

@@ -24,7 +24,7 @@ def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> Actor
     for claimed in dict.fromkeys((command.actor, agent)):
         if claimed != caller and not may_act_for(policy, caller, claimed, task, command):
             return mismatch(caller, claimed)
-    return _foreign_role(policy.org, policy.maintainers, agent, command)
+    return _foreign_role(policy, task, agent, command)
 
 
 def _bound(policy: Policy, task: Task | None, command: c.OnTask) -> str | None:
@@ -85,16 +85,16 @@ def _team_of(chart: OrgChart, agent: str | None) -> str | None:
     return chart.by_id[agent].team if agent is not None and agent in chart.by_id else None
 
 
-def _foreign_role(
-    chart: OrgChart | None, maintainers: tuple[str, ...], agent: str, command: c.OnTask
-) -> ActorMismatch | None:
+def _foreign_role(policy: Policy, task: Task | None, agent: str, command: c.OnTask) -> ActorMismatch | None:
     """The refusal of a role that the chart does not give to who acts."""
-    said = command.caller_role if isinstance(command, c.Complete) else None
-    if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, maintainers):
+    chart, said = policy.org, command.caller_role if isinstance(command, c.Complete) else None
+    if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
         return None
     has = ", ".join(sorted(roles_of(chart, agent))) or "no role"
+    hops = task.workflow["hops"] if task is not None and task.gated else ()
+    open_now = [f"hop '{hop['id']}' needs '{hop['role']}'" for hop in hops if hop.get("status") in ("ready", "running")]
     return ActorMismatch(
-        f"{agent} does not have the role '{said[:80]}'",
+        f"{agent} does not have the role '{said[:80]}'{''.join(f'; {one}' for one in open_now)}",
         f"this is {agent}, with {has}: leave 'callerRole' out",
         Call("org_show", {}),
         actor=agent,
