@@ -16,7 +16,7 @@ from pathlib import Path
 import aof
 
 HERE = Path(__file__).parent
-SETTINGS = "schemaVersion = 1\n[retry]\nbase = 0.3\n"
+SETTINGS = 'schemaVersion = 1\nmaintainers = ["maintainer"]\n[retry]\nbase = 0.3\n'
 
 
 def main() -> None:

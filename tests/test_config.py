@@ -74,3 +74,21 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> N
         _load(tmp_path, text)
     assert said in refused.value.message
     assert refused.value.details["path"].endswith("aof.toml")
+
+
+def test_identity_is_one_word_or_a_table(tmp_path: Path) -> None:
+    for text, expected in (
+        ("", (False, False, False)),
+        ('identity = "strict"\n', (True, False, False)),
+        ('identity = "open"\nunlistedAgents = "refuse"\n', (False, False, True)),
+        ('unlistedAgents = "worker"\n[identity]\nmode = "strict"\nrequireSecret = true\n', (True, True, False)),
+    ):
+        policy = _load(tmp_path, text).policy()
+        assert (policy.strict, policy.require_secret, policy.refuse_unlisted) == expected
+
+
+def test_an_identity_that_there_is_not_is_named(tmp_path: Path) -> None:
+    for text in ('identity = "strickt"\n', '[identity]\nmode = "strickt"\n', 'unlistedAgents = "none"\n'):
+        with pytest.raises(InvalidInput) as refused:
+            _load(tmp_path, text)
+        assert text.split('"')[1] in refused.value.message

@@ -45,8 +45,11 @@ schemaVersion = 1
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
 
+# unlistedAgents = "worker"      # with an org chart: what a name outside of it is; or "refuse": it may not write
+
 # [identity]
-# requireSecret = false          # or true: writes to a run count only with the secret that its claim returned
+# mode = "open"                  # or "strict": a session, token or run is one actor, also without an org chart
+# requireSecret = false          # or true: writes to a run and to gates count only with a secret or a token
 
 # [notify]                       # who is told that a task came to review, was blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
@@ -117,8 +120,10 @@ class NotifySettings(Section):
 
 
 class IdentitySettings(Section):
-    """What proves who acts."""
+    """What proves who acts. `identity = "strict"` in the file is short for a table with that mode."""
 
+    shorthand = "mode"
+    mode: Literal["open", "strict"] = "open"
     require_secret: bool = False
 
 
@@ -129,6 +134,7 @@ class Settings(Section):
     project: str | None = None
     maintainers: tuple[str, ...] = ()
     shared: Literal["owner", "group"] = "owner"
+    unlisted_agents: Literal["worker", "refuse"] = "worker"
     storage: Storage = Storage()
     lease: LeaseSettings = LeaseSettings()
     retry: RetrySettings = RetrySettings()
@@ -156,6 +162,8 @@ class Settings(Section):
             maintainers=self.maintainers,
             project=self.project or project,
             require_secret=self.identity.require_secret,
+            strict=self.identity.mode == "strict",
+            refuse_unlisted=self.unlisted_agents == "refuse",
         )
 
 

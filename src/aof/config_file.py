@@ -48,8 +48,11 @@ def _spelled(name: str) -> str:
 
 def _fitting(value: Any, kind: Any, place: str) -> Any:
     """The value as its setting wants it; a whole number will do for any other."""
-    if isinstance(kind, type) and issubclass(kind, Section) and isinstance(value, dict):
-        return _filled(kind, value, f"{place}.")
+    if isinstance(kind, type) and issubclass(kind, Section):
+        short = getattr(kind, "shorthand", None)  # the setting that a text in the place of the table is for
+        value = {short: value} if short is not None and isinstance(value, str) else value
+        if isinstance(value, dict):
+            return _filled(kind, value, f"{place}.")
     if kind is float and type(value) is int:
         return float(value)
     origin, inside = get_origin(kind), get_args(kind)

@@ -52,7 +52,8 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
         raise missing(error, "mcp") from None
     secret = own_secret(find_data_dir(data_dir))
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret)
+        named = bool(actor or os.environ.get("AOF_ACTOR"))
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
 
 
 def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:

@@ -33,9 +33,9 @@ def scripted(*words: str) -> list[str]:
 
 
 def directory(folder: Path, agents: dict[str, Any], settings: str = SETTINGS) -> Path:
-    """A data directory with a chart: each agent a command, or everything that the chart says of it."""
+    """A data directory of `pm` with a chart: each agent a command, or everything that the chart says of it."""
     root = Path(init_data_dir(folder / ".aof")[0])
-    (root / "aof.toml").write_text(settings, encoding="utf-8")
+    (root / "aof.toml").write_text(f'maintainers = ["pm"]\n{settings}', encoding="utf-8")
     chart(root, agents)
     return root
 

@@ -121,7 +121,7 @@ def test_an_agents_token_gives_no_more_than_the_chart_gives_a_worker(tmp_path: P
         running, reviewed = (http.elsewhere.create(title).task_id for title in ("Running", "Reviewed"))
         http.elsewhere.claim(running, agent="bob")
         http.elsewhere.complete(reviewed, agent="bob")
-        with _as(http, "agent", "stray") as stray, _as(http, "admin", "a-person") as person:
+        with _as(http, "agent", "stray") as stray, _as(http, "admin", "rev") as person:
             before = contents(http.root)
             for operation, task_id in (("cancel", running), ("approve", reviewed), ("complete", reviewed)):
                 assert _code(stray.post(f"{PREFIX}/{operation}", json={"taskId": task_id})) == (403, "not_allowed")

@@ -214,19 +214,21 @@ def test_the_secret_of_a_run_that_was_replaced_is_stale(fabric: Fabric, sends: S
         assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
 
 
-def test_after_its_run_an_agent_goes_on_under_its_own_name(fabric: Fabric, sends: Sends) -> None:
+def test_the_secret_of_a_run_that_has_ended_proves_nothing_and_reads_go_on(fabric: Fabric, sends: Sends) -> None:
     task_id, secret = _claimed(fabric)
+    other = fabric.create("Another").task_id
     fabric.complete(task_id, agent="ada", summary="Done.")
     ask = sends(secret)
     with _unchanged(fabric):
-        assert _code(ask("create", title="Not mine", brief="Who?", actor="bob")) == "actor_mismatch"
         assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
-    assert isinstance(ask("create", title="What came up", brief="See the summary."), dict)
-    made = fabric.list().tasks[-1].id
-    assert (fabric.get(made).title, fabric.get(made).created_by) == ("What came up", "ada")
-    assert isinstance(ask("claim", task_id=made, agent="ada"), dict)
-    fabric.reject(task_id, blockers=["Once more."])
-    assert isinstance(ask("claim", task_id=task_id, agent="ada"), dict)
+        assert _code(ask("create", title="What came up", brief="See the summary.")) == "stale_lease"
+        assert _code(ask("claim", task_id=other, agent="ada")) == "stale_lease"
+        assert _code(ask("cancel", task_id=other)) == "stale_lease"
+        assert _code(ask("edit", task_id=task_id, title="Mine")) == "stale_lease"
+        assert _code(ask("approve", task_id=task_id)) == "stale_lease"
+    shown = ask("show", task_id=task_id)
+    assert isinstance(shown, dict)
+    assert shown["status"] == "review"
 
 
 def test_the_environment_of_one_data_directory_proves_nothing_in_another(

@@ -56,14 +56,39 @@ class Asking(Carrying):
         """The same data, asked by the service that looks after everybody's runs."""
         return self._known_as(identity.SERVICE)
 
+    def _passing_on(self, agent: str) -> Self:
+        """The same data, asked by the service for the worker whose output it reads; where callers are bound, as it."""
+        return self._known_as(identity.Identity(agent=agent, trusted=True)) if self.binds_callers else self
+
     def _proven(self) -> str | None:
         """Who the caller has proven to be, where it acts as nobody else."""
         who = self._who()
         return identity.name_of(who) if who is not None else None
 
+    @property
+    def binds_callers(self) -> bool:
+        """Whether a session, a token or a run is one actor: where there is an org chart, or identity is strict."""
+        return self._policy.strict or self._chart_to_read() is not None
+
+    def speaks_for_others(self, name: str) -> bool:
+        """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
+        from aof.core.org.acting import orchestrates
+
+        chart = self._chart_to_read()
+        return name in self._policy.maintainers or (chart is not None and orchestrates(chart, name))
+
+    def _speaks_as(self) -> str | None:
+        """The one actor that the caller is; None where it may speak for others, or where nothing binds it."""
+        who, name = self._who(), self._proven()
+        if name is not None or not self.binds_callers or (who is not None and who.trusted):
+            return name
+        name = who.session if who is not None else None
+        name = self._actor if name is None and self._policy.strict else name
+        return None if name is None or self.speaks_for_others(name) else name
+
     def _claims_as(self, agent: str) -> None:
         """Refuse a claim for another before anybody looks for a task."""
-        name = self._proven()
+        name = self._speaks_as()
         if name is not None and name != agent:
             raise proving.mismatch(name, agent)
 
@@ -98,6 +123,8 @@ class Asking(Carrying):
         asked, who = self._policy.require_secret, self._who()
         if asked or who is not None:
             command = identity.stamped(self.get, who or identity.NOBODY, command, asked=asked)
+        elif self._policy.strict or self._org is not None:
+            command = msgspec.structs.replace(command, outside=True)
         if not _begins(command):
             return self._execute(command)
         random, digest = identity.draw()

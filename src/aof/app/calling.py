@@ -27,6 +27,8 @@ class Caller(msgspec.Struct, frozen=True):
     """Who calls. With `proven`, a token or a run's secret says so, and the call cannot say otherwise.
 
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
+    `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
+    name, and it acts for no one else.
     """
 
     actor: str
@@ -34,6 +36,8 @@ class Caller(msgspec.Struct, frozen=True):
     proven: bool = False
     secret: str | None = None
     kept: tuple[str, ...] = ()
+    session: str | None = None
+    default: bool = False
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -89,7 +93,9 @@ def perform(
     run_of: Callable[[str], str | None] | None = None,
 ) -> Any:
     """Ask the fabric for the caller. `run_of` tells the run that the caller's session holds a task with."""
-    actor = admitted(operation, params, caller)
+    binds = fabric.binds_callers if operation.effect != "read" else False
+    lends = binds and not caller.default and caller.secret is None and fabric.speaks_for_others(caller.actor)
+    actor = admitted(operation, params, caller, lends=lends)
     if problem := limits.name("actor", actor):
         raise problem
     view = fabric.as_actor(actor)  # and not for the run that the serving process may have
@@ -101,31 +107,38 @@ def perform(
     if run_of is not None and operation.runs:
         view = view._view(_run_of=run_of)  # noqa: SLF001 - the same room
     if operation.effect != "read":
-        view = view._known_as(_identity(caller, worker=operation.runs))  # noqa: SLF001 - the same room
+        view = view._known_as(_identity(caller, worker=operation.runs, binds=binds))  # noqa: SLF001 - the same room
     if operation.ask is not None:
         return operation.ask(view, values)
     return getattr(view, operation.name)(**values)
 
 
-def _identity(caller: Caller, *, worker: bool) -> Identity | None:
+def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
     """What the caller has proven. An admin may act for others, and so may who has proven nothing.
 
-    What a session has claimed speaks for a worker's writes only: it may have claimed for several agents.
+    Where callers are bound, the chart and the settings say who may, and not the token. What a session has claimed
+    speaks for a worker's writes only: it may have claimed for several agents.
     """
-    kept = caller.kept if worker else ()
-    if caller.proven and caller.role == "agent":
-        return Identity(agent=caller.actor, secret=caller.secret, kept=kept)
-    if caller.secret is None and not kept:
+    kept, session = caller.kept if worker else (), caller.actor if caller.proven else caller.session
+    token = caller.proven and caller.secret is None
+    if caller.proven and caller.role == "agent" and (caller.secret is not None or not binds):
+        return Identity(agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token)
+    if binds and caller.default:
+        return Identity(agent=session, session=session, kept=kept)
+    if caller.secret is None and not kept and session is None:
         return None
-    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor)
+    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token)
 
 
-def admitted(operation: Operation, params: Params, caller: Caller) -> str:
-    """Whose call it is; a refusal when what the caller has proven says that it cannot be."""
+def admitted(operation: Operation, params: Params, caller: Caller, *, lends: bool = False) -> str:
+    """Whose call it is; a refusal when what the caller has proven says that it cannot be.
+
+    `lends` says that the caller may act for some others; for whom is decided with the command.
+    """
     actor = params.actor if isinstance(params.actor, str) else caller.actor
     if not caller.proven:
         return actor
-    if actor != caller.actor:
+    if actor != caller.actor and not lends:
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
         )
@@ -136,7 +149,7 @@ def admitted(operation: Operation, params: Params, caller: Caller) -> str:
             role=caller.role,
         )
     acts = getattr(params, operation.acts) if operation.acts else None
-    if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor:
+    if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor and not lends:
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act for {acts[:80]}",
             f"leave '{operation.acts}' out, or use a token with the role admin",

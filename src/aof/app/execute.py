@@ -70,7 +70,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         raise verdict
     events: tuple[Event, ...] = ()
     if verdict.drafts:
-        events = unit.commit(verdict.drafts, actor=command.actor, agent=verdict.agent or command.agent, now=now)
+        agent = verdict.agent or command.agent
+        events = unit.commit(verdict.drafts, actor=command.actor, agent=agent, now=now, caller=command.session)
     else:
         unit.flush()
     if verdict.heartbeat is not None:

@@ -276,7 +276,7 @@ class Hosting:
         self._fabric._execute(command)  # noqa: SLF001 - the same room
 
     def _deliver(self, work: Work, text: str) -> None:
-        for sent in self._fabric.send(text, run=work.run_id):
+        for sent in self._fabric._passing_on(work.agent).send(text, run=work.run_id):  # noqa: SLF001 - the same room
             reason = f", {sent.reason}" if sent.reason else ""
             self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
 

@@ -32,13 +32,16 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `agent` is whom a token names: it acts as nobody else. `secret` is of a run: whoever sends it acts as its agent.
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
-    `trusted` is the service itself, which looks after everybody's runs.
+    `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
+    `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on that one's word.
     """
 
     agent: str | None = None
     secret: str | None = None
     kept: tuple[str, ...] = ()
     behalf: str | None = None
+    session: str | None = None
+    token: bool = False
     trusted: bool = False
 
     def __repr__(self) -> str:
@@ -67,8 +70,13 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
     `get` finds a task. `asked` says that writes to a run must come with its secret.
     """
     if identity.trusted:
+        if identity.agent is not None and command.acting != identity.agent:
+            raise proving.mismatch(identity.agent, command.acting, command)
         return command
-    name, changes = identity.agent, {"proof": ""} if asked else {}
+    name = identity.agent
+    changes: dict[str, Any] = {"outside": True, "session": identity.session or name}
+    changes |= {"proof": ""} if asked else {}
+    changes |= {"vouched": "token"} if identity.token else {}
     own = _fitting(identity, command)
     if own is not None:
         if name is not None and name != own.agent:
@@ -78,10 +86,11 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
                 actor=name[:80],
             )
         name = own.agent
-        changes |= _with_secret(get, own, command)
+        changes |= _with_secret(get, own, command) | {"vouched": "secret"}
+        changes["session"] = identity.session or (name if identity.behalf is None else None)
     if name is not None:
         changes |= _as(name, command, identity.behalf)
-    return msgspec.structs.replace(command, **changes) if changes else command
+    return msgspec.structs.replace(command, **changes)
 
 
 def _fitting(identity: Identity, command: OnTask) -> Secret | None:
@@ -126,13 +135,13 @@ def _as(name: str, command: OnTask, behalf: str | None) -> dict[str, Any]:
 
 
 def _refuse_forged(get: Get, own: Secret) -> None:
-    """The secret must be that of its run. Of a run that is over it only says who is meant, as a name would."""
+    """The secret must be that of its run, and the run must be under way: of one that is over it proves nothing."""
     try:
         task = get(own.task_id)
     except TaskNotFound:
         raise proving.unknown_secret() from None
     lease = proving.lease_of(task, own.run)
     if lease is None:
-        return
+        raise proving.over(own.task_id, own.run)
     if lease.secret_digest != hexdigest(own.random.encode()) or lease.agent != own.agent:
         raise proving.unknown_secret()

@@ -54,7 +54,7 @@ class Messaging(Asking):
         from aof.core.messages.session import EndSession
 
         applied: list[Applied] = []
-        agent = agent or (self._proven() if run is None else None)
+        agent = agent or (self._speaks_as() if run is None else None)
         for task in self._sessions(agent, run):
             ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
             done = self._recovered(task, ended, self._ask)

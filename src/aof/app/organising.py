@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.results import Warned
-    from aof.core.org import routing, work
+    from aof.core.org import routing, standing, work
     from aof.core.org.chart import OrgChart
     from aof.core.org.routing import Route
     from aof.core.policy import Policy
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aof.ports.org import OrgReport, OrgSource
 else:  # without a chart none of these is needed
     routing = Lazily("aof.core.org.routing")
+    standing = Lazily("aof.core.org.standing")
     work = Lazily("aof.core.org.work")
     c = Lazily("aof.core.tasks.commands")
 
@@ -93,7 +94,7 @@ class Organising(Questions):
     def ready(self, **filters: Any) -> Listed:
         """What could be claimed right now, most urgent first; with `agent`, by that one."""
         agent, chart = filters.get("agent"), self._chart_to_read()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or agent is None or standing.is_person(chart, agent, self._policy.maintainers):
             return super().ready(**filters)
         query, may_take = self._reading.query(**filters), self._may_take(filters["agent"])
         found = self.store.find(self._reading.runnable(query.but(limit=None))).tasks
@@ -105,7 +106,7 @@ class Organising(Questions):
         held = super().held_back(**filters)
         agent = filters.get("agent")
         chart = self._chart_to_read()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or agent is None or standing.is_person(chart, agent, self._policy.maintainers):
             return held
         found = self.store.find(self._reading.runnable(self._reading.query(**filters))).tasks
         why = ((task, routing.refusal(chart, work.work_of(task.routing, task.profile), agent)) for task in found)
@@ -149,11 +150,11 @@ class Organising(Questions):
         return self._with_chart[1]
 
     def _may_take(self, agent: str) -> Callable[[Task], bool]:
-        """Whether the chart lets the agent take a task; whom it does not know may take any."""
+        """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
         chart = self._chart()
-        if chart is None or agent not in chart.by_id:
+        if chart is None or standing.is_person(chart, agent, self._policy.maintainers):
             return lambda _task: True
-        has = chart.roles_of[agent]
+        has = chart.roles_of.get(agent, frozenset())
 
         def may_take(task: Task) -> bool:
             if task.gated:

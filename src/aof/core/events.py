@@ -27,8 +27,10 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One line of the log.
 
-    `commit` is the place within the commit, such as (1, 3). `files` holds the SHA-256 of each file
-    that the event writes. `layout` is the frontmatter as a person laid it out, where one did.
+    `actor` gave the command, `agent` is for whom where that is another, and `called_by` is whose session, token or run
+    it came by where that is another than the actor. `commit` is the place within the commit, such as (1, 3). `files`
+    holds the SHA-256 of each file that the event writes. `layout` is the frontmatter as a person laid it out, where one
+    did.
     """
 
     seq: int
@@ -36,6 +38,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     timestamp: str
     actor: str
     agent: str | None = None
+    called_by: str | None = None
     task_id: str
     run_id: str | None = None
     payload: dict[str, Any] = {}

@@ -35,6 +35,8 @@ class Policy:
         scheduling: Scheduling = _USUAL,
         maintainers: tuple[str, ...] = (),
         require_secret: bool = False,
+        strict: bool = False,
+        refuse_unlisted: bool = False,
         org: OrgChart | None = None,
         project: str = "unknown",
     ) -> None:
@@ -47,8 +49,15 @@ class Policy:
         self.scheduling = scheduling
         self.maintainers = maintainers
         self.require_secret = require_secret
+        self.strict = strict
+        self.refuse_unlisted = refuse_unlisted
         self.org = org
         self.project = project
+
+    @property
+    def binds(self) -> bool:
+        """Whether callers are bound and gates are protected: with an org chart, or with strict identity."""
+        return self.strict or self.org is not None
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

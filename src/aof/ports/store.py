@@ -139,7 +139,9 @@ class Unit(Protocol):
         """The task that was created with this idempotency key."""
         ...
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+    def commit(
+        self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
+    ) -> tuple[Event, ...]:
         """Make the events durable and everything that follows from them visible; all or nothing."""
         ...
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from aof.core.events import Draft, Event
 
 
-def numbered(drafts: tuple[Draft, ...], *, actor: str, agent: str | None, timestamp: str, last: int) -> list[Event]:
+def numbered(
+    drafts: tuple[Draft, ...],
+    *,
+    actor: str,
+    agent: str | None,
+    timestamp: str,
+    last: int,
+    caller: str | None = None,
+) -> list[Event]:
     """The events of one commit, counted on from the last number."""
     size = len(drafts)
     acting = agent if agent != actor else None
@@ -16,6 +24,7 @@ def numbered(drafts: tuple[Draft, ...], *, actor: str, agent: str | None, timest
             timestamp=timestamp,
             actor=actor,
             agent=acting,
+            called_by=caller if caller != actor else None,
             task_id=draft.task_id,
             run_id=draft.run_id,
             payload=draft.payload,

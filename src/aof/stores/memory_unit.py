@@ -175,12 +175,14 @@ class MemoryUnit:
         """The task that was created with this key."""
         return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+    def commit(
+        self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
+    ) -> tuple[Event, ...]:
         """Number the events and apply them; all or nothing."""
         outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
-        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log))
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log), caller=caller)
         self._kept.append([copied(event) for event in events])
         return tuple(events)
 

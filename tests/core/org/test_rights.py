@@ -58,8 +58,8 @@ SENDING_BACK: list[tuple[type[c.OnTask], dict[str, Any]]] = [
 
 @pytest.fixture
 def world() -> World:
-    """A world with a chart: ada and bob are workers."""
-    return World(Policy(org=CHART, maintainers=("own",)))
+    """A world with a chart: ada and bob are workers, pm is a person."""
+    return World(Policy(org=CHART, maintainers=("own", "pm")))
 
 
 @pytest.mark.parametrize(
@@ -95,21 +95,71 @@ def test_a_worker_cannot_steer_a_task_that_is_anothers(
 
 
 @pytest.mark.parametrize(("kind", "status", "fields"), STEERING)
-def test_leads_maintainers_and_whoever_is_not_in_the_chart_may(
+def test_leads_and_maintainers_may_and_whoever_the_chart_does_not_know_may_not(
     kind: type[c.OnTask], status: str, fields: dict[str, Any]
 ) -> None:
-    for agent in ("orc", "own", "a-person"):
-        world = World(Policy(org=CHART, maintainers=("own",)))
+    policy = Policy(org=CHART, maintainers=("own", "pm"))
+    for agent in ("orc", "own", "pm"):
+        world = World(policy)
         world.act(kind, world.into(status), agent, **fields)
+    world = World(policy)
+    assert world.refuse(kind, world.into(status), "stray", **fields).code == "not_allowed"
 
 
-def test_an_agent_that_the_chart_forgot_has_the_rights_of_a_worker_once_it_is_proven(world: World) -> None:
+@pytest.mark.parametrize("proven", [None, "stray"])
+def test_a_name_that_the_chart_does_not_know_has_the_rights_of_a_worker(world: World, proven: str | None) -> None:
     running, reviewed, own = world.into("in-progress"), world.into("review"), world.create(actor="stray")
-    for kind, task, fields in ((c.CancelTask, running, {}), (c.Approve, reviewed, {}), (c.Complete, reviewed, {})):
-        refusal = world.refuse(kind, task, "stray", proven="stray", **fields)
-        assert refusal.code == "not_allowed"
-    world.act(c.CancelTask, own, "stray", proven="stray")
-    world.act(c.CancelTask, running, "own", proven="own")
+    judging: list[tuple[type[c.OnTask], dict[str, Any]]] = [
+        *JUDGING,
+        *SENDING_BACK,
+        (c.Reject, {"blockers": ("no",)}),
+    ]
+    for kind, fields in judging:
+        assert world.refuse(kind, reviewed, "stray", proven=proven, **fields).code == "not_allowed"
+    assert world.refuse(c.CancelTask, running, "stray", proven=proven).code == "not_allowed"
+    world.act(c.CancelTask, own, "stray", proven=proven)
+    world.act(c.CancelTask, running, "own", proven="own" if proven else None)
+
+
+def test_a_name_that_the_chart_does_not_know_takes_one_task_at_a_time_and_nothing_that_is_for_others() -> None:
+    chart = chart_of(agents=[{"id": "ada", "team": "eng", "roles": ["dev"]}], teams=[{"id": "eng"}])
+    world = World(Policy(org=chart))
+    for routed in ({"assignee": "ada"}, {"role": "dev"}, {"team": "eng"}):
+        assert world.refuse(c.Claim, world.create(**routed), "stray").code == "not_routed"
+    first, second = world.create(), world.create()
+    world.claim(first, "stray")
+    assert world.refuse(c.Claim, second, "stray").code == "at_capacity"
+    world.act(c.Complete, first, "stray")
+    world.claim(second, "stray")
+
+
+def test_a_name_that_the_chart_does_not_know_never_judges_even_where_every_listed_agent_may() -> None:
+    world = World(Policy(org=chart_of(agents=[{"id": "ada"}, {"id": "bob"}])))
+    task = world.into("review")
+    assert world.refuse(c.Approve, task, "stray").code == "not_allowed"
+    world.act(c.Approve, task, "bob")
+
+
+def test_a_name_in_another_spelling_is_no_other_agent_when_work_is_judged() -> None:
+    chart = chart_of(agents=[{"id": "ada", "roles": ["reviewer"]}, {"id": "Ada", "roles": ["reviewer"]}])
+    world = World(Policy(org=chart))
+    task = world.into("review")
+    assert world.refuse(c.Approve, task, "Ada").code == "self_approval"
+
+
+@pytest.mark.parametrize("status", ["deadletter", "cancelled"])
+def test_who_ran_a_task_that_was_given_up_does_not_begin_it_anew(world: World, status: str) -> None:
+    task = world.create(assignee="ada", actor="lea")
+    world.claim(task, "ada")
+    if status == "cancelled":
+        world.act(c.Release, task, "ada")
+        world.act(c.CancelTask, task, "lea")
+    else:
+        world.act(c.Fail, task, "ada", retryable=False)
+    assert world.refuse(c.RetryTask, task, "ada", reason="once more").code == "not_allowed"
+    if status == "deadletter":
+        assert world.refuse(c.Update, task, "ada", status="ready").code == "not_allowed"
+    world.act(c.RetryTask, task, "lea", reason="once more")
 
 
 def test_a_worker_may_steer_what_it_made_owns_holds_or_is_meant_to_do(world: World) -> None:
@@ -135,7 +185,7 @@ def test_who_was_at_a_task_when_it_got_blocked_may_unblock_it(world: World) -> N
 
 def test_what_one_is_meant_to_do_is_not_ones_own_while_another_holds_it(world: World) -> None:
     task = world.create(assignee="bob")
-    world.claim(task, "a-person")
+    world.claim(task, "pm")
     assert world.refuse(c.CancelTask, task, "bob").code == "not_allowed"
 
 
@@ -151,22 +201,25 @@ def test_whoever_worked_on_a_task_cannot_approve_it_in_any_way(kind: type[c.OnTa
         assert world.status(task) == "done"
 
 
-def test_the_acting_agent_counts_and_not_who_called(world: World) -> None:
+def test_the_acting_agent_counts_and_who_called_must_be_allowed_to_act_for_it(world: World) -> None:
     task = world.into("review")
-    assert world.refuse(c.Approve, task, "own", agent="ada").code == "self_approval"
-    world.act(c.Approve, task, "ada", agent="rev")
+    assert world.refuse(c.Approve, task, "own", agent="ada", outside=True).code == "self_approval"
+    for called in ("ada", "bob", "stray"):
+        assert world.refuse(c.Approve, task, called, agent="rev", outside=True).code == "actor_mismatch"
+    world.act(c.Approve, task, "pm", agent="rev", outside=True)
 
 
-def test_a_run_acts_as_its_agent_whoever_calls(world: World) -> None:
+def test_naming_anothers_run_does_not_lend_its_rights(world: World) -> None:
     task = world.create()
     run = world.claim(task, "bob")
-    world.act(c.Block, task, "ada", run=run, reason="x")
+    assert world.refuse(c.Block, task, "ada", run=run, reason="x", outside=True).code == "actor_mismatch"
+    world.act(c.Block, task, "pm", run=run, reason="x", outside=True)
 
 
-def test_outside_the_chart_nobody_is_compared(world: World) -> None:
+def test_a_maintainer_outside_the_chart_is_a_person_and_not_compared(world: World) -> None:
     task = world.create()
-    world.act(c.Complete, task, "a-person")
-    world.act(c.Approve, task, "a-person")
+    world.act(c.Complete, task, "pm")
+    world.act(c.Approve, task, "pm")
     assert world.status(task) == "done"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +87,7 @@ def test_a_lease_asks_for_its_own_secret_and_for_none_where_it_has_none(
 def test_what_was_proven_is_held_against_what_is_claimed() -> None:
     here = Records(tasks={TASK: _task()})
     gone = Records(tasks={TASK: _task(held=False)})
-    ada = {"actor": "ada", "task_id": TASK, "proven": "ada"}
+    ada: dict[str, Any] = {"actor": "ada", "task_id": TASK, "proven": "ada"}
     assert contradicted(here, c.Pause(**ada, run=RUN, proof=DIGEST)) is None
     assert isinstance(contradicted(here, c.Pause(**ada | {"agent": "bob"})), ActorMismatch)
     assert isinstance(contradicted(here, c.Pause(**ada | {"actor": "bob", "proven": "bob"}, run=RUN)), ActorMismatch)

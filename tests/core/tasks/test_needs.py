@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aof.core.records import Records
 from aof.core.tasks import commands as c
 from aof.core.tasks.decide import _DECIDERS
@@ -53,8 +55,8 @@ def test_nothing_is_read_and_written_at_once() -> None:
             continue
         if kind in (c.Create, c.Edit, c.Block, c.Reject, c.RetryTask, c.AddDependency, c.RemoveDependency, c.Alert):
             continue
-        edge = {"kind": "parent", "target_id": first} if kind in (c.Link, c.Unlink) else {}
-        why = {"reason": "x"} if kind in (c.Promote, c.Bury) else {}
+        edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.Link, c.Unlink) else {}
+        why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.Bury) else {}
         command = kind(actor="pm", task_id=first, **edge, **why)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read

@@ -23,6 +23,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.sessions import Session
 from aof.adapters.mcp.tools import answered
 from aof.app.calling import Caller, parameters, perform
 from aof.app.catalogue import BY_NAME
@@ -83,13 +84,16 @@ async def update(hub: Hub, params: UpdateTaskRequestParams) -> dict[str, Any]:
     return {}
 
 
-async def cancel(hub: Hub, params: GetTaskRequestParams, caller: Caller) -> dict[str, Any]:
+async def cancel(
+    hub: Hub, params: GetTaskRequestParams, caller: Caller, alone: Session | None = None
+) -> dict[str, Any]:
     """Cancel the task; one that is over stays as it is."""
     task = await _found(hub, params.task_id)
     operation = BY_NAME["cancel"]
     given = parameters(operation, {"taskId": task.id, "reason": "cancelled by the client that waits for it"})
+    speaker = caller if alone is None else alone.speaker(operation, given, caller)
     try:
-        await hub.ask(perform, hub.fabric, operation, given, caller)
+        await hub.ask(perform, hub.fabric, operation, given, speaker)
     except InvalidTransition:
         return {}
     except AofError as error:

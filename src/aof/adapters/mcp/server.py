@@ -123,7 +123,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
     async def cancel_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
         followed.require(ctx, params.task_id)
         caller, _ = session_of(hub, ctx, alone)
-        return await followed.cancel(hub, params, caller)
+        return await followed.cancel(hub, params, caller, alone)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
     server.add_request_handler("tasks/get", GetTaskRequestParams, get_task)

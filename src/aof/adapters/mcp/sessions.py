@@ -7,17 +7,19 @@ nothing is failed by name. A run that the process was started for belongs to its
 from __future__ import annotations
 
 import logging
+from threading import Lock
 from typing import Any
 
 import anyio
 import anyio.from_thread
+import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.presence import SESSION_HEADER
 from aof.app.calling import Caller
-from aof.app.catalogue import Operation
+from aof.app.catalogue import Operation, Params
 from aof.app.fabric import Fabric
 from aof.core.errors import ActorMismatch, AofError
 from aof.core.ids import task_of_run
@@ -41,6 +43,8 @@ class Session:
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
         self._secrets: dict[str, str] = {}
         self._given = {task_of_run(run): run} if run else {}
+        self._first: str | None = None  # the name that a session without one has used first; empty for the default
+        self._naming = Lock()
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -89,9 +93,26 @@ class Session:
         self._claimed.pop(run, None)
         self._secrets.pop(run, None)
 
+    def speaker(self, operation: Operation, params: Params, caller: Caller) -> Caller:
+        """Who a call of this session comes from: where callers are bound, its first name is its name for good."""
+        if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
+            caller = self._named(operation, params, caller)
+        return msgspec.structs.replace(caller, kept=self.secrets)
+
+    def _named(self, operation: Operation, params: Params, caller: Caller) -> Caller:
+        """The same caller by the first name that the session has used; a call without one uses the default."""
+        with self._naming:  # calls run beside each other
+            if self._first is None:
+                given = (params.actor, getattr(params, operation.acts) if operation.acts else None)
+                self._first = next((name for name in given if isinstance(name, str)), "")
+        name = self._first or caller.actor
+        return msgspec.structs.replace(caller, actor=name, session=name, default=not self._first)
+
     def _as_holder(self, run: str) -> Fabric:
-        secret = self._secrets.get(run)
-        return self._hub.fabric.as_run(secret) if secret is not None else self._hub.fabric
+        secret, fabric = self._secrets.get(run), self._hub.fabric
+        if secret is None:
+            return fabric.as_actor(self._first or self.caller.actor)
+        return fabric.as_actor(secret.split("/")[1]).as_run(secret)
 
     def _hold(self, task_id: str, run: str, expires_at: str) -> None:
         if run not in self._claimed:

@@ -19,13 +19,22 @@ from aof.bridge import Follower
 
 
 def serve_stdio(
-    fabric: Fabric, tiers: tuple[str, ...], run: str | None, version: str, secret: str | None = None
+    fabric: Fabric,
+    tiers: tuple[str, ...],
+    run: str | None,
+    version: str,
+    secret: str | None = None,
+    *,
+    named: bool = False,
 ) -> None:
     """Serve one client until it goes. Who calls is the fabric's actor, unless a call says otherwise.
 
-    With the secret of the run that the process was started for, a call cannot.
+    With the secret of the run that the process was started for, a call cannot. `named` says that somebody has given the
+    actor; else it is the operating system's user, and where callers are bound the first name that is used counts.
     """
-    caller = Caller(fabric.actor, "agent", proven=True, secret=secret) if secret else Caller(fabric.actor)
+    caller = Caller(fabric.actor, session=fabric.actor, default=not named)
+    if secret:
+        caller = Caller(fabric.actor, "agent", proven=True, secret=secret)
     anyio.run(_serve, fabric, caller, tiers, run, version)
 
 

@@ -86,7 +86,7 @@ def _perform(
 ) -> tuple[Any, list[str]]:
     if session is None:
         return parted(perform(hub.fabric, operation, params, caller))
-    known = msgspec.structs.replace(caller, kept=session.secrets)
+    known = session.speaker(operation, params, caller)
     result, secrets = parted(perform(hub.fabric, operation, params, known, session.run_of))
     session.note(operation, result, secrets)
     return result, []

@@ -49,7 +49,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if task is None:
             return graph.missing(self.task_id)
         if task.status == "done":
-            return Decision()
+            return Decision() if self.run is None or task.gated else self._repeated(task)
         return self._of_hop(records, task) if task.gated else self._of_task(records, task)
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
@@ -70,6 +70,10 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return Decision(
             drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
         )
+
+    def _repeated(self, task: Task) -> Verdict:
+        """On a task that is done, only the run that did it may report again."""
+        return Decision() if self.run == task.last_run else stale(task, str(self.run))
 
     def _late(self, task: Task) -> Verdict:
         """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""

@@ -13,6 +13,7 @@ from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.chart import Agent, OrgChart
 from aof.core.org.rights import acting, not_allowed, right_for
 from aof.core.org.routing import refusal
+from aof.core.org.standing import entry_of
 from aof.core.org.work import work_of
 from aof.core.records import Records
 from aof.core.tasks import commands as c
@@ -55,7 +56,7 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
     """The refusal of a claim, or of what begins with one."""
     if task is None or task.lease is not None or not _to_take(task):
         return None
-    agent = chart.by_id.get(acting(task, command))
+    agent = entry_of(chart, acting(task, command), records.policy.maintainers)
     if agent is None or not (isinstance(command, c.Complete) or right_for(task, command) == "take"):
         return None
     refused = _not_for(chart, task, agent)

@@ -1,7 +1,7 @@
 """What the agents of a chart may do: one table of rights by kind, asked in one place for every command.
 
-Whoever is not in the chart is not limited by it, unless a token or a secret proves that it is an agent: then it has
-what a worker has. Must not know routing or capacity.
+A name that neither the chart nor the settings know has what a worker has, and never judges. A maintainer who is no
+agent of the chart is not limited by it. Must not know routing or capacity.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from aof.core.errors import AofError, Call, NotAllowed, SelfApproval
+from aof.core.org.acting import may_act_for, mismatch
 from aof.core.org.chart import OrgChart, RoleKind
+from aof.core.org.standing import is_person
 from aof.core.records import Records
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
@@ -74,28 +76,40 @@ def acting(task: Task | None, command: c.OnTask) -> str:
 
 def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
     """The refusal of what the acting agent's kind does not allow."""
-    agent = acting(task, command)
-    if task is None or (agent not in chart.by_id and agent != command.proven):
+    agent, maintainers = acting(task, command), records.policy.maintainers
+    if task is None:
         return None
     right = right_for(task, command)
-    worked = did(task, agent)
-    if right == "judge" and worked:
-        return None if _sends_back(command) else _self_approval(task, agent)
-    if isinstance(command, c.Edit) and worked and "reviewRequired" in (command.changes.get("metadata") or {}):
-        return _self_approval(task, agent)
-    kind = kind_of(chart, agent, records.policy.maintainers)
-    reach = _reach(records, chart, kind, right)
-    if reach == "any" or (reach == "own" and owns(task, agent)):
+    if right in ("steer", "judge") and agent != command.actor and _lent(records, task, command, agent):
+        return mismatch(command.actor, agent)
+    if is_person(chart, agent, maintainers):
+        return None
+    if right == "judge" and (did(task, agent) or (command.session is not None and did(task, command.session))):
+        return None if _sends_back(command) else self_approval(task, agent)
+    kind, reach = kind_of(chart, agent, maintainers), _reach(records, chart, agent, right)
+    over = reach == "own" and _tries_again(task, command) and did(task, agent)
+    if reach == "any" or (reach == "own" and owns(task, agent) and not over):
         return None
     return _refused(task, agent, kind, right)
+
+
+def _lent(records: Records, task: Task, command: c.OnTask, agent: str) -> bool:
+    """Whether the rights that are used are another's than the caller's, who may not act for that one."""
+    return command.outside and not may_act_for(records.policy, command.actor, agent, task)
+
+
+def _tries_again(task: Task, command: c.OnTask) -> bool:
+    """Whether what was given up or cancelled is to be run again: the count of its attempts would begin anew."""
+    again = isinstance(command, c.RetryTask) or (isinstance(command, c.Update) and command.status == "ready")
+    return again and task.status in ("deadletter", "cancelled")
 
 
 def right_for(task: Task, command: c.OnTask) -> Right:
     """The right that a command is about: a status change counts as the operation that it really is."""
     if isinstance(command, c.Approve | c.Reject):
         return "judge"
-    if isinstance(command, c.Complete) and task.status == "review":
-        return "judge"  # of a gated task too: then it is the approval of a hop
+    if isinstance(command, c.Complete) and task.status == "review" and command.run is None:
+        return "judge"  # of a gated task too: then it is the approval of a hop; with a run it is that one's report
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
@@ -114,7 +128,8 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
 
 def did(task: Task, agent: str) -> bool:
     """Whether the agent holds a run of the task or has had one."""
-    return agent in task.retry.agents or any(lease.agent == agent for lease in leases(task))
+    name = agent.casefold()  # who only writes its name in another way is the same
+    return any(one.casefold() == name for one in (*task.retry.agents, *(lease.agent for lease in leases(task))))
 
 
 def owns(task: Task, agent: str) -> bool:
@@ -124,10 +139,10 @@ def owns(task: Task, agent: str) -> bool:
     return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 
-def _reach(records: Records, chart: OrgChart, kind: Kind, right: Right) -> Reach:
-    """The table; where the chart names nobody to judge, every agent may judge the work of the others."""
-    reach = RIGHTS[kind][right]
-    if right != "judge" or reach == "any":
+def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach:
+    """The table; where the chart names nobody to judge, every agent that it lists may judge the work of the others."""
+    reach = RIGHTS[kind_of(chart, agent, records.policy.maintainers)][right]
+    if right != "judge" or reach == "any" or agent not in chart.by_id:
         return reach
     judges = (kind_of(chart, agent.id, records.policy.maintainers) for agent in chart.agents if agent.active)
     return "none" if any(RIGHTS[one]["judge"] == "any" for one in judges) else "any"
@@ -138,7 +153,8 @@ def _sends_back(command: c.OnTask) -> bool:
     return isinstance(command, c.Reject) or (isinstance(command, c.Update) and command.status != "done")
 
 
-def _self_approval(task: Task, agent: str) -> SelfApproval:
+def self_approval(task: Task, agent: str) -> SelfApproval:
+    """The refusal to approve one's own work."""
     return SelfApproval(
         f"{agent} has worked on {task.id} and cannot approve it",
         "let another agent or a person approve it",

@@ -97,6 +97,9 @@ def refusal(chart: OrgChart, work: Work, agent: str) -> str | None:
         fit = [one for one in pool.agents if unfit(chart, work, pool, one) is None]
         if agent in fit:
             return None
+        if pool.stage == "capability" and agent not in chart.by_id and not pool.nobody:
+            missing = lacking({}, _wanted(chart, work))  # whom the chart does not know can do nothing in particular
+            return f"it lacks {_listed(missing)}" if missing else None
         why = unfit(chart, work, pool, agent) if agent in pool.agents else pool.nobody or f"it is for {pool.name}"
         if fit:
             break

@@ -7,7 +7,7 @@ from typing import Any, Final
 from aof.core import limits
 from aof.core.errors import AofError, Call, InvalidInput
 from aof.core.events import Draft
-from aof.core.ids import run_id, task_of_run
+from aof.core.ids import run_id
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
@@ -25,7 +25,7 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
     if task.status == "done":
-        return Decision()
+        return Decision() if command.run in (None, task.last_run) else stale(task, command.run)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
     if problem := malformed_report(command, task, outcome):
         return problem
@@ -41,9 +41,8 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
     """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
     there_already = LEADS_TO[outcome] == task.status
-    if command.run is not None and task_of_run(command.run) == task.id:
-        repeated = there_already and command.run == task.last_run
-        return Decision() if repeated else stale(task, command.run)
+    if command.run is not None:
+        return Decision() if there_already and command.run == task.last_run else stale(task, command.run)
     if task.status == "review" and outcome == "done":
         return accept(task, command.acting, command.summary)
     if there_already:

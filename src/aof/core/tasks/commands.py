@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,6 +17,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     `proven` is who a token or a secret says the caller is: it acts as nobody else. `proof` is the digest of the secret
     that came with it; empty where one is asked for and none came, None where nobody asks.
+
+    `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
+    session, token or run is; None where only a name was given. `vouched` says what proves it.
     """
 
     actor: str
@@ -24,6 +27,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     proven: str | None = None
     proof: str | None = None
+    outside: bool = False
+    session: str | None = None
+    vouched: Literal["token", "secret"] | None = None
 
     @property
     def acting(self) -> str:

@@ -19,6 +19,7 @@ from aof.hashing import hexdigest
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
+_NOT_SAID: Final = ("outside", "session", "vouched")  # what is known of the caller is no part of a request
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
@@ -113,7 +114,10 @@ def digest(command: Create) -> str:
     """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
-    return hexdigest(msgspec.json.encode(request, order="deterministic"))[:32]
+    said = msgspec.to_builtins(request, order="deterministic")
+    for name in _NOT_SAID:
+        said.pop(name)
+    return hexdigest(msgspec.json.encode(said))[:32]
 
 
 def _replay(records: Records, command: Create, owner_id: str) -> Verdict:

@@ -30,12 +30,23 @@ from aof.core.tasks import commands as c
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
-    if refusal := contradicted(records, command):
+    if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
         return command.decide(records, now)
     refusal = _unheard(records, command) or _forbidden(records, command)
     return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+
+
+def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
+    """Why this caller may not give the command: it is somebody else, or the gates are not its to change or to pass."""
+    policy = records.policy
+    asked = policy.binds or policy.require_secret or command.vouched == "secret"
+    if not asked or not (command.outside or isinstance(command, c.Edit)):
+        return None
+    from aof.core.org.callers import refused  # noqa: PLC0415 - most data directories bind nobody
+
+    return refused(records, command)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:

@@ -39,21 +39,33 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
     task = records.task(command.task_id)
     if problem := _not_editable(task, command.changes) or malformed(command.changes):
         return problem
-    # Over JSON, so that lists and tuples compare as what the file will hold.
-    given: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(command.changes))
-    current: dict[str, Any] = _DEFAULTS | msgspec.json.decode(msgspec.json.encode(task))
-    wanted = {name: _wanted(current[name], value) for name, value in given.items() if name != "description"}
-    changes = {name: value for name, value in wanted.items() if value != current[name]}
-    if "description" in given:
-        body = worklog.with_description(task.body, given["description"] or "")
+    current, changes = _current(task), changed(task, command.changes)
+    if "description" in command.changes:
+        body = worklog.with_description(task.body, command.changes["description"] or "")
         changes |= {"body": body} if body != task.body else {}
     if not changes:
         return Decision()
     if problem := limits.data("the task", {name: (current | changes)[name] for name in _DEFAULTS}):
         return problem
-    fields = [name for name in given if ("body" if name == "description" else name) in changes]
+    fields = [name for name in command.changes if ("body" if name == "description" else name) in changes]
     updated = Draft(type="task.updated", task_id=task.id, payload={"changes": changes, "fields": fields})
     return Decision(drafts=(updated, *no_draft_any_more(task, changes)))
+
+
+def changed(task: Task, given: dict[str, Any]) -> dict[str, Any]:
+    """The fields whose values an edit would change, with what they would be; the description is not among them."""
+    if malformed(given) or not set(given) <= set(EDITABLE):
+        return {}
+    # Over JSON, so that lists and tuples compare as what the file will hold.
+    asked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given))
+    current = _current(task)
+    wanted = {name: _wanted(current[name], value) for name, value in asked.items() if name != "description"}
+    return {name: value for name, value in wanted.items() if value != current[name]}
+
+
+def _current(task: Task) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task))
+    return _DEFAULTS | whole
 
 
 def _not_editable(task: Task, given: dict[str, Any]) -> AofError | None:

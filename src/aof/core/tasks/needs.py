@@ -68,12 +68,15 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
     base = _starting(command, known)
     chart, task = known.records.policy.org, known.task(command.task_id)
-    agent = chart.by_id.get(command.acting) if chart is not None else None
     takes = task is not None and (task.status == "ready" or (task.gated and task.status == "in-progress"))
-    if chart is None or agent is None or not takes:
+    if chart is None or not takes:
         return base
     from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
+    from aof.core.org.standing import entry_of  # noqa: PLC0415 - as above
 
+    agent = entry_of(chart, command.acting, known.records.policy.maintainers)
+    if agent is None:
+        return base
     return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
 
 

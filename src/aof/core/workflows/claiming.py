@@ -17,6 +17,7 @@ from aof.core.errors import (
 )
 from aof.core.findings import suggestion
 from aof.core.ids import run_id
+from aof.core.org.standing import is_person, roles_of
 from aof.core.records import Decision, Records, Verdict
 from aof.core.runs.lease import task_ttl
 from aof.core.runs.run import Heartbeat
@@ -123,11 +124,11 @@ def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: i
 def wrong_role(
     records: Records, task: Task, hop: HopState, agent: str, said: str | None = None
 ) -> HopRoleMismatch | None:
-    """The refusal of an agent that the org chart knows, and knows not to have the hop's role."""
+    """The refusal of whoever the org chart does not give the hop's role; it binds no maintainer outside of it."""
     chart = records.policy.org
-    if chart is None or agent not in chart.by_id:
+    if chart is None or is_person(chart, agent, records.policy.maintainers):
         return None
-    has = chart.roles_of.get(agent, frozenset())
+    has = roles_of(chart, agent)
     if said is not None and said != hop.role:
         given = f"the role given is '{said[:80]}'"
     elif hop.role not in has:
@@ -145,9 +146,9 @@ def wrong_role(
 
 
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
-    """The refusal of an agent in the org chart that would judge what it did itself in a hop before."""
-    chart = records.policy.org
-    if chart is None or agent not in chart.by_id:
+    """The refusal of who would judge what it did itself in a hop before; a maintainer outside the chart may."""
+    policy = records.policy
+    if not policy.binds or is_person(policy.org, agent, policy.maintainers):
         return None
     done = judges_own(workflow_of(task), hop.id, agent)
     if not done:
@@ -166,7 +167,12 @@ def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
     if not workflow.template.by_id[hop].can_reject:
         return []
     before = workflow.template.before(hop)
-    return [other.id for other in workflow.hops if other.id in before and other.agent == agent]
+    return [other.id for other in workflow.hops if other.id in before and _is(other.agent, agent)]
+
+
+def _is(one: str | None, agent: str) -> bool:
+    """Whether two names mean the same agent; who only writes its name in another way does."""
+    return one is not None and one.casefold() == agent.casefold()
 
 
 def start(

@@ -25,7 +25,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
     running = workflow.running()
     if command.run is not None:
         own = [hop for hop in running if hop.lease is not None and hop.lease.run_id == command.run]
-        return _shown(task, own[0], command) if own and task.cancel is None else _stale(task, command.run)
+        return _shown(task, own[0], command) if own and task.cancel is None else stale(task, command.run)
     mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
     if not running:
         return StaleLease(f"{task.id} is {task.status}: nobody is running it", *graph.way_on(task, command.acting))
@@ -44,7 +44,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
             "name the run that the claim returned",
             Call("heartbeat", {"task_id": task.id, "run": mine[0].run_id}),
         )
-    return _shown(task, mine[0], command) if task.cancel is None else _stale(task, str(mine[0].run_id))
+    return _shown(task, mine[0], command) if task.cancel is None else stale(task, str(mine[0].run_id))
 
 
 def _shown(task: Task, hop: HopState, command: c.OnTask) -> HopState | AofError:
@@ -53,7 +53,8 @@ def _shown(task: Task, hop: HopState, command: c.OnTask) -> HopState | AofError:
     return unproven(task, hop.lease, command) or hop
 
 
-def _stale(task: Task, run: str) -> StaleLease:
+def stale(task: Task, run: str) -> StaleLease:
+    """The refusal for a run that holds no hop any more."""
     why = "it is being cancelled" if task.cancel is not None else "its hop has ended or was taken anew"
     return StaleLease(
         f"run {run[:80]} no longer holds a hop of {task.id}: {why}",

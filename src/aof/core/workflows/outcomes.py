@@ -18,7 +18,7 @@ from aof.core.tasks import graph
 from aof.core.tasks.task import Task
 from aof.core.workflows.claiming import chosen, hop_named, start, wrong_role
 from aof.core.workflows.flow import reset_by
-from aof.core.workflows.holding import held
+from aof.core.workflows.holding import held, stale
 from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.walk import Walk
 
@@ -29,9 +29,10 @@ MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), 
 def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     """Close the hop's run with its outcome, and let the workflow go on."""
     task = records.task(command.task_id)
-    if task.status == "done":
-        return Decision()
     workflow = workflow_of(task)
+    if task.status == "done":
+        ended = command.run is None or any(hop.run_id == command.run for hop in workflow.hops)
+        return Decision() if ended else stale(task, str(command.run))
     if command.run is None and task.status == "review" and command.outcome == "complete":
         return _accepted(records, command, command.summary, now)
     walk = Walk(records, task, now)

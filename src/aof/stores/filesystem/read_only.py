@@ -49,7 +49,15 @@ class ReadOnlyUnit(MemoryUnit):
         """The last sign of life."""
         return self._store.heartbeats((task_id,))[task_id]
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> NoReturn:  # noqa: ARG002 - as below
+    def commit(
+        self,
+        drafts: tuple[Draft, ...],  # noqa: ARG002 - as below
+        *,
+        actor: str,  # noqa: ARG002
+        agent: str | None,  # noqa: ARG002
+        now: int,  # noqa: ARG002
+        caller: str | None = None,  # noqa: ARG002
+    ) -> NoReturn:
         """Refused."""
         raise self._store.refusal()
 

@@ -234,12 +234,14 @@ class FilesystemUnit:
     def flush(self) -> None:
         """Nothing to do: under the locks only flushed records are read, for a writer keeps its locks until then."""
 
-    def commit(self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int) -> tuple[Event, ...]:
+    def commit(
+        self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
+    ) -> tuple[Event, ...]:
         """Log, then files; all or nothing."""
         outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
-        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN)
+        events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN, caller=caller)
         changes = self._evolve(events)
         for change in changes.values():
             self._prepare(change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import msgspec
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
 from aof.adapters.cli.screen import ago
+from aof.app.own_run import refuse_in_run
 from aof.core.errors import NotFound
 from aof.core.times import millis
 
@@ -78,7 +80,6 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
 
 def _end_on_interrupt() -> None:
     """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
-    import os
     import signal
     import sys
 
@@ -106,6 +107,7 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
     elif "fields" in what:
         said = ", ".join(what["fields"])
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
+    who = f"{who} (by {event.called_by})" if event.called_by else who
     when = ago(millis(event.timestamp), now)
     short = event.type.removeprefix("task.")
     if screen.compact:
@@ -218,6 +220,7 @@ def _writable_file(path: str) -> None:
 
 def import_data(context: Context, values: dict[str, Any]) -> Answer:
     """`aof import`."""
+    refuse_in_run("import a data directory", os.environ)
     with context.progress("import") as progress:
         where = context.options.get("data_dir")
         root, count = context.bootstrap("import_data_dir")(where, values["file"], progress)

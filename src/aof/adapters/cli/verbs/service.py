@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from aof.adapters.cli.answer import Answer, Context
+from aof.app.own_run import refuse_in_run
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -27,5 +29,6 @@ def tick(context: Context, values: dict[str, Any]) -> Answer:
 
 def up(context: Context, values: dict[str, Any]) -> Answer:
     """`aof up`."""
+    refuse_in_run("start the service", os.environ)
     code: int = context.bootstrap("serve")(context.fabric, **values)
     return Answer({"stopped": True}, lambda _screen: None, code)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aof.adapters.cli.answer import Answer, Context
 from aof.adapters.cli.parsing import UsageError
+from aof.app.own_run import refuse_in_run
 
 if TYPE_CHECKING:
     from aof.adapters.cli.screen import Screen
@@ -22,6 +24,7 @@ class Change(Protocol):
 
 def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
+    refuse_in_run("set up a data directory or its agents", os.environ)
     dry, remove = values.get("dry_run", False), values.get("remove", False)
     where = context.options.get("data_dir")
     root, fresh = context.bootstrap("plan_data_dir")(where)
@@ -80,6 +83,7 @@ def prime(context: Context, values: dict[str, Any]) -> Answer:
 
 def token(context: Context, values: dict[str, Any]) -> Answer:
     """`aof token create`, `list` and `revoke`."""
+    refuse_in_run("use tokens", os.environ)
     serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
     action, which = values["action"], values.get("which")
     if action == "create":

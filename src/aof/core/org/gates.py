@@ -1,0 +1,86 @@
+"""What gates read about a task, and who may change it: its creator while it does not run the task, leads, maintainers.
+
+Asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
+edit of a file is not asked about: whoever may write the files may write anything. Must not know how a task is edited.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.errors import AofError, Call, NotAllowed, Unauthenticated
+from aof.core.org.rights import acting, did, kind_of, right_for, self_approval
+from aof.core.org.standing import is_person
+from aof.core.records import Records
+from aof.core.tasks import commands as c
+from aof.core.tasks.editing import changed
+from aof.core.tasks.task import Task
+
+FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
+KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
+
+
+def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
+    """The names of what an edit would change of all that gates read."""
+    changes = changed(task, given)
+    fields = [name for name in FIELDS if name in changes]
+    if "metadata" not in changes:
+        return tuple(fields)
+    after = changes["metadata"] or {}
+    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task.metadata))
+    return (*fields, *(key for key in KEYS if before.get(key) != after.get(key)))
+
+
+def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
+    """Why who acts may not change what gates read about this task, or not judge its own work."""
+    policy = records.policy
+    agent = acting(task, command)
+    if isinstance(command, c.Edit):
+        fields = gated_changes(task, command.changes) if policy.binds else ()
+        return _refused(records, task, agent, fields) if fields else None
+    judges = right_for(task, command) == "judge"
+    approves = judges and not isinstance(command, c.Reject) and getattr(command, "status", "done") == "done"
+    own = did(task, agent) or (command.session is not None and did(task, command.session))
+    bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
+    return self_approval(task, agent) if approves and own and bound else None
+
+
+def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) -> AofError | None:
+    policy = records.policy
+    chart, runs = policy.org, did(task, agent)
+    if is_person(chart, agent, policy.maintainers):
+        return None
+    if runs and "reviewRequired" in fields:
+        return self_approval(task, agent)
+    if agent in policy.maintainers:
+        return None
+    lead = chart is not None and kind_of(chart, agent, policy.maintainers) == "lead"
+    if not runs and (lead or task.created_by == agent):
+        return None
+    why = f"{agent} runs {task.id} or has run it" if runs else f"{task.id} is not {agent}'s"
+    return NotAllowed(
+        f"{why}, and may not change what its gates read: {', '.join(fields)}",
+        "leave it to its creator, a lead or a maintainer; description, notes and progress stay yours",
+        Call("progress", {"task_id": task.id, "note": "…"}),
+        agent=agent,
+        fields=list(fields),
+    )
+
+
+def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenticated | None:
+    """Why a name is not enough to judge, to cancel or to change a gate, where secrets are asked for."""
+    trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
+    if not command.outside or command.vouched is not None or trusted:
+        return None
+    moves = getattr(command, "status", None) if isinstance(command, c.Update) else None
+    gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
+    cancels = isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
+    if not (gated or cancels or right_for(task, command) == "judge"):
+        return None
+    return Unauthenticated(
+        f"this change of {task.id} must come from a caller that has proven who it is",
+        "send a token over HTTP, or the secret of a run of your own that is under way; a maintainer needs neither",
+        Call("show", {"task_id": task.id}),
+    )

@@ -1,0 +1,257 @@
+"""Who may do what, found out by really calling every operation; `python -m tests.support.rights` writes the page.
+
+A case is one operation on a task in some state; a column is a kind of caller under some settings. Every case has a
+fabric of its own in memory, so that the whole table takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+from aof.app.calling import Caller, parameters, perform
+from aof.app.catalogue import BY_NAME, OPERATIONS
+from aof.app.fabric import Fabric
+from aof.app.telling import wire_names
+from aof.core.errors import AofError, Call
+from aof.core.org.chart import OrgChart
+from aof.core.policy import Policy
+from aof.testing import memory_fabric
+from tests.core.org.test_chart import chart_of
+
+PERSON: Final = "pm"  # a maintainer outside the chart, who prepares everything
+OTHER: Final = "ada"  # whose work it is where it is not the caller's
+CHART: Final[dict[str, Any]] = {
+    "schemaVersion": 1,
+    "agents": [
+        {"id": "ada", "team": "eng", "roles": ["dev"]},
+        {"id": "bob", "team": "eng", "roles": ["dev"]},
+        {"id": "rev", "roles": ["reviewer"]},
+        {"id": "lea"},
+        {"id": "orc"},
+    ],
+    "teams": [{"id": "eng", "lead": "lea", "orchestrator": "orc"}],
+}
+WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
+Subject = Literal[
+    "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated"
+]
+
+
+class Column(NamedTuple):
+    """One kind of caller under some settings."""
+
+    title: str
+    name: str
+    chart: bool = True
+    policy: Policy = Policy(maintainers=(PERSON, "own"))
+
+
+COLUMNS: Final = (
+    Column("worker", "bob"),
+    Column("reviewer", "rev"),
+    Column("lead", "lea"),
+    Column("orchestrator", "orc"),
+    Column("maintainer", "own"),
+    Column("unlisted", "stray"),
+    Column("unlisted, `refuse`", "stray", policy=Policy(maintainers=(PERSON, "own"), refuse_unlisted=True)),
+    Column("no chart: anybody", "bob", chart=False),
+    Column("strict: anybody", "bob", chart=False, policy=Policy(maintainers=(PERSON, "own"), strict=True)),
+    Column("strict: maintainer", "own", chart=False, policy=Policy(maintainers=(PERSON, "own"), strict=True)),
+)
+LISTED: Final = COLUMNS[:6]  # the kinds that a chart tells apart
+
+
+class Case(NamedTuple):
+    """One operation on one task: another's, or one that the caller made, runs or has run (`own`)."""
+
+    what: str
+    operation: str
+    subject: Subject = "free"
+    own: bool = False
+    given: Mapping[str, Any] = MappingProxyType({})
+    everywhere: bool = False  # also called on every surface in the usual run
+
+
+def _both(operation: str, subject: Subject, what: str, *, everywhere: bool = False, **given: Any) -> Iterator[Case]:
+    yield Case(f"{what}, another's", operation, subject, given=given, everywhere=everywhere)
+    yield Case(f"{what}, own", operation, subject, own=True, given=given)
+
+
+def _message(agent: str, status: str) -> list[str]:
+    body = {"taskId": "{task}", "agentId": agent, "status": status}
+    envelope = {
+        "protocol": "aof",
+        "version": 1,
+        "projectId": "p",
+        "type": "status.update",
+        "taskId": "{task}",
+        "fromAgent": agent,
+        "toAgent": PERSON,
+        "sentAt": "2026-01-05T09:00:00Z",
+        "payload": body,
+    }
+    return [json.dumps(envelope)]
+
+
+CASES: Final[tuple[Case, ...]] = (
+    Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
+    Case("claim a task for anybody", "claim", everywhere=True),
+    Case("claim a task routed to another", "claim", "routed", everywhere=True),
+    Case("claim a hop for the role dev", "claim", "gated"),
+    Case("claim in the name of a worker", "claim", given={"agent": OTHER}, everywhere=True),
+    Case("create in the name of a worker", "create", "none", given={"title": "New", "brief": "x", "actor": OTHER}),
+    *_both("heartbeat", "running", "heartbeat of a run"),
+    *_both("progress", "running", "progress of a run", text="half"),
+    *_both("update", "running", "new body of a running task", body="New."),
+    *_both("release", "running", "release a run"),
+    *_both("fail", "running", "fail a run"),
+    *_both("complete", "running", "complete a run"),
+    *_both("session_end", "running", "end a session"),
+    *_both("complete", "reviewed", "approve by complete"),
+    *_both("update", "reviewed", "approve by update", status="done"),
+    *_both("approve", "reviewed", "approve", everywhere=True),
+    *_both("reject", "reviewed", "reject", blockers=["not yet"]),
+    *_both("edit", "free", "edit title of a waiting task", title="Other"),
+    *_both("edit", "free", "edit gates of a waiting task", metadata={"reviewRequired": False}),
+    *_both("edit", "running", "edit gates of a running task", everywhere=True, metadata={"reviewRequired": False}),
+    *_both("cancel", "free", "cancel", everywhere=True),
+    *_both("block", "free", "block", reason="in the way"),
+    *_both("unblock", "blocked", "unblock"),
+    *_both("pause", "free", "pause"),
+    *_both("resume", "paused", "resume"),
+    *_both("retry", "dead", "retry a dead task", reason="again"),
+    *_both("archive", "done", "archive"),
+    *_both("dep_add", "free", "add a dependency"),
+    *_both("dep_remove", "waiting", "remove a dependency"),
+    *_both("link", "free", "link", kind="evidence", target="outputs/x.md"),
+    *_both("unlink", "linked", "unlink", kind="evidence", target="outputs/x.md"),
+    Case("send a message of one's own", "send", given={"messages": "self"}),
+    Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
+    Case("attach a workflow", "workflow_attach", "gated"),
+    Case("tick", "tick", "none"),
+    Case("recover", "recover", "none"),
+    Case("sync", "sync", "none"),
+    Case("doctor", "doctor", "none"),
+)
+READS: Final = tuple(one.name for one in OPERATIONS if one.effect == "read")
+
+
+def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
+    """Bring a task into the state of the case, as a maintainer; the arguments of the call."""
+    given = dict(case.given)
+    if case.subject == "none":
+        return given
+    task_id = _subject(fabric, case, who)
+    if case.operation in ("dep_add", "dep_remove"):
+        waited = fabric.get(task_id).depends_on
+        given["blocker_id"] = waited[0] if waited else fabric.create("First").task_id
+    if case.operation == "send":
+        messages = _message(who, "in-progress") if given["messages"] == "self" else _message("rev", "done")
+        return {"messages": [text.replace("{task}", task_id) for text in messages]}
+    if case.operation == "session_end":
+        return {"agent": who if case.own else OTHER}
+    return given | {"task_id": task_id}
+
+
+def _subject(fabric: Fabric, case: Case, who: str) -> str:
+    worker = who if case.own else OTHER
+    made: dict[str, Any] = {"title": "Work", "actor": who if case.own and case.subject != "dead" else PERSON}
+    more: dict[str, dict[str, Any]] = {"routed": {"agent": OTHER}, "gated": {"workflow": "build"}}
+    if case.subject == "waiting":
+        made["depends_on"] = [fabric.create("First").task_id]
+    task_id = fabric.create(**made, **more.get(case.subject, {})).task_id
+    if case.subject in ("running", "reviewed", "done", "dead"):
+        held = fabric.claim(task_id, agent=worker if case.subject != "done" else OTHER)
+        if case.subject == "dead":
+            held.fail("no", retryable=False)
+        elif case.subject != "running":
+            held.complete("did it")
+    if case.subject == "done":
+        fabric.approve(task_id)
+    if case.subject in ("blocked", "paused"):
+        hold = fabric.block if case.subject == "blocked" else fabric.pause
+        hold(task_id, reason="in the way")
+    if case.subject == "linked":
+        fabric.link(task_id, "evidence", "outputs/x.md")
+    return task_id
+
+
+def outcome(fabric: Fabric, case: Case, caller: Caller) -> str:
+    """What becomes of the case in memory: `yes`, or the code of the refusal."""
+    try:
+        values = prepare(fabric, case, caller.actor)
+        row = BY_NAME[case.operation]
+        said = perform(fabric, row, parameters(row, wire_names(Call(case.operation, values))), caller)
+    except AofError as error:
+        return error.code
+    return of_messages(said.results[0]) if case.operation == "send" else "yes"
+
+
+def of_messages(row: dict[str, Any]) -> str:
+    """What became of a message: it counts only if it did what it says."""
+    return "yes" if row["outcome"] == "accepted" and not row.get("reason") else str(row["reason"])
+
+
+def fabric_of(column: Column) -> Fabric:
+    """A fabric under the settings of a column."""
+    chart: OrgChart | None = chart_of(**CHART) if column.chart else None
+    return memory_fabric(PERSON, policy=column.policy, org=chart, workflows=[WORKFLOW])
+
+
+def by_session(case: Case, column: Column) -> str:
+    """What a session or a token of that name gets."""
+    return outcome(fabric_of(column), case, Caller(column.name, session=column.name))
+
+
+def by_name(case: Case, column: Column) -> str:
+    """What somebody gets who only says that name: on the command line, or in Python."""
+    return outcome(fabric_of(column), case, Caller(column.name))
+
+
+def cell(case: Case, column: Column) -> str:
+    """Both, where they differ."""
+    bound, named = by_session(case, column), by_name(case, column)
+    return _shown(bound) if bound == named else f"{_shown(bound)} (by name: {_shown(named)})"
+
+
+def _shown(code: str) -> str:
+    return code if code == "yes" else f"`{code}`"
+
+
+def page() -> str:
+    """The whole page."""
+    head = " | ".join(("operation", "case", *(column.title for column in COLUMNS)))
+    lines = [f"| {head} |", "| " + " | ".join(["---"] * (len(COLUMNS) + 2)) + " |"]
+    for case in CASES:
+        cells = " | ".join(cell(case, column) for column in COLUMNS)
+        lines.append(f"| `{case.operation}` | {case.what} | {cells} |")
+    return _TEXT.format(table="\n".join(lines), reads=", ".join(f"`{name}`" for name in READS))
+
+
+_TEXT: Final = """\
+# Rights
+
+Generated by calling every operation: `python -m tests.support.rights > docs/reference/rights.md`. A test compares this
+page with what really happens: in Python, on the command line, over MCP (stdio and HTTP) and over HTTP.
+
+`yes`: it is done. Anything else is the code of the refusal. "Own" is a task that the caller made, runs or has run,
+"another's" one that it did not. The first seven columns are with an org chart: kinds of agents that it lists, a
+maintainer of `aof.toml` who is no agent of the chart, and a name that neither knows. A session, a token and a run
+are one actor. On the command line and in Python, without a run's secret, only a name is given; where that makes a
+difference, the cell says so. [Security](../explanation/security.md) says why.
+
+{table}
+
+Reading needs no right beyond reaching the data: {reads}.
+
+A token with the role `reader` only reads. A process with a run's secret acts as that run's agent, and may not use
+`aof token`, `aof init`, `aof import` or `aof up`. Once the run has ended its writes are `stale_lease`.
+"""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
