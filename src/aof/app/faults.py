@@ -6,9 +6,7 @@ attempted, nor which surface it was for.
 
 from __future__ import annotations
 
-import logging
 import os
-import traceback
 from collections.abc import Callable, Hashable
 from typing import Final
 
@@ -20,7 +18,6 @@ from aof.ports.clock import Clock
 
 Tell = Callable[[str, str, str], None]
 
-_log = logging.getLogger(__name__)
 _SHOWN: Final = 300
 _FIRST: Final = 1.0  # seconds before something that failed is tried again
 _LONGEST: Final = 60.0
@@ -41,11 +38,14 @@ def describe(error: Exception) -> str:
 
 def record(what: str, error: Exception) -> str:
     """Log what an error did, with its traceback where nobody foresaw it; gives the reference."""
+    import logging
+    import traceback
+
     name = reference()
     head = f"{name}: {visible_line(what)[:_SHOWN]} failed: {describe(error)}"
     if not isinstance(error, AofError):
         head += "\n" + visible("".join(traceback.format_exception(error))).rstrip()
-    _log.error("%s", head)
+    logging.getLogger(__name__).error("%s", head)
     return name
 
 

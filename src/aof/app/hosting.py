@@ -7,17 +7,21 @@ recorded, and concerns that run alone. Must not know how workers are run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from aof.app.briefing import brief
 from aof.app.faults import Faults, Tell
 from aof.app.held import holding
+from aof.app.router import record
 from aof.app.steps import Steps
+from aof.app.worker_output import WorkerOutput
 from aof.core.errors import AofError, Conflict, NotFound, RunnerFailed
+from aof.core.events import Draft
 from aof.core.ids import OURSELVES, attempt_of, run_place
 from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.scheduling.crew import STARTED
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 WORKER = "process"
 _GRACE = 5.0
+_NONCE = 16  # bytes
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
 
 
@@ -46,6 +51,7 @@ class _Hosted(msgspec.Struct):
 
     work: Work
     steps: Steps
+    output: WorkerOutput
     every: float = 0.0
     beat_at: float = 0.0
     ends_at: float | None = None
@@ -133,6 +139,8 @@ class Hosting:
             cwd=runner.cwd,
             brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
             secret=claimed.secret if isinstance(claimed.secret, str) else "",
+            nonce=os.urandom(_NONCE).hex(),
+            messages=runner.messages,
             grace=(runner.grace_ms or _GRACE * 1000) / 1000,
         )
         try:
@@ -145,7 +153,7 @@ class Hosting:
         every = lease.ttl_ms / 1000 / BEATS_A_LEASE
         limit = agent.max_execution_ms
         ends = now + limit / 1000 if limit is not None else None
-        self._runs[work.run_id] = _Hosted(work, self._steps(work), every=every, beat_at=now + every, ends_at=ends)
+        self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None
 
     def stop(self, run_id: str, why: str) -> str | None:
@@ -262,10 +270,18 @@ class Hosting:
 
     def _of(self, work: Work) -> _Hosted:
         """The run; one that was never kept alive here has nothing to be renewed."""
-        return self._runs.setdefault(work.run_id, _Hosted(work, self._steps(work), over=True))
+        return self._runs.get(work.run_id) or self._runs.setdefault(work.run_id, self._hosted(work, over=True))
 
-    def _steps(self, work: Work) -> Steps:
-        return Steps(work.task_id, self._clock, self._faults, self._tell)
+    def _hosted(self, work: Work, **more: Any) -> _Hosted:
+        steps = Steps(work.task_id, self._clock, self._faults, self._tell)
+        return _Hosted(work, steps, WorkerOutput(work, partial(self._unproven, work)), **more)
+
+    def _unproven(self, work: Work, detail: str) -> None:
+        """A line that looks like a message and is none: said once for a run, where people look for it."""
+        self._tell("warning", work.task_id, detail)
+        payload = {"code": "unproven_message", "detail": detail}
+        draft = Draft(type="task.warning", task_id=work.task_id, run_id=work.run_id, payload=payload)
+        record(self._fabric.store, self._clock, draft, OURSELVES)
 
     def _again(self, run: _Hosted) -> None:
         run.steps.carry_out()
@@ -333,7 +349,8 @@ class Hosting:
         self._fabric._execute(command)  # noqa: SLF001 - the same room
 
     def _deliver(self, work: Work, text: str) -> None:
-        for sent in self._fabric.send(text, run=work.run_id):
+        message = self._of(work).output.message_in(text)
+        for sent in self._fabric.send(message, run=work.run_id) if message is not None else ():
             reason = f", {sent.reason}" if sent.reason else ""
             self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
 

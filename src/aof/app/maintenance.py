@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.app import faults
 from aof.app.execute import refusal, settle
 from aof.app.results import Result
 from aof.core.errors import AofError
@@ -71,6 +70,8 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
     """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
     if not isinstance(error, AofError):
+        from aof.app import faults
+
         what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
         return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
     if error.kind in ("unavailable", "internal"):

@@ -15,6 +15,7 @@ from aof.core.shapes import ready
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
+NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
 LARGEST: Final = 10_000_000  # bytes of a whole envelope
 
 _HINT: Final = 'send one JSON object: {"protocol":"aof","version":1,"type":…,"taskId":…,…}'
