@@ -38,7 +38,10 @@ class Bench:
     """A data directory with a task that everything goes wrong with, and two that nothing is wrong with."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        agents = {"ada": scripted(*(words or ("update=on", "report=done"))), "bert": scripted("update=on", "report=done")}
+        agents = {
+            "ada": scripted(*(words or ("update=on", "report=done"))),
+            "bert": scripted("update=on", "report=done"),
+        }
         self.root = directory(folder, agents)
         self.said = io.StringIO()
         self.calls = 0
