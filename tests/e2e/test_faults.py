@@ -24,6 +24,7 @@ from aof.app.tick import Tick
 from aof.bootstrap import open_fabric
 from aof.core.errors import AofError, LockTimeout
 from aof.core.messages.message import Message
+from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.daemon import Service
 from aof.ports.runner import Ended
@@ -126,7 +127,7 @@ def _when_others_are_done(bench: Bench) -> Callable[[Service], bool]:
     return finished
 
 
-SENT = {
+SENT: dict[str, Callable[[str], dict[str, Any]]] = {
     "completion.report": report,
     "status.update": lambda task_id: update(task_id, progress="on"),
     "handoff.request": lambda task_id: request(task_id[:-3] + "002", task_id, to_agent="bert"),
@@ -234,7 +235,6 @@ def test_a_job_that_keeps_failing_ends_only_a_service_that_is_to_end(
 
 def test_a_task_that_no_plan_can_be_made_for_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
-    plan = tick.plan
 
     def broken(snapshot: Snapshot, *given: Any) -> Plan:
         if any(task.id == bench.victim for task in snapshot.ready):
