@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import aof
 from aof.app.worker_output import WorkerOutput
 from aof.ports.runner import Work
+from aof.testing import memory_fabric
 from tests.support.messages import prefixed, update
 
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -91,3 +93,18 @@ def test_the_sdk_adds_the_nonce_of_its_process(monkeypatch: pytest.MonkeyPatch) 
     assert output()[0].message_in(line) is not None
     monkeypatch.delenv("AOF_MESSAGE_NONCE")
     assert json.loads(aof.message_line(MESSAGE).removeprefix("AOF/1 ")) == MESSAGE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"type": "x.y"}, {"version": 2}, {"fromAgent": "eve"}, {"payload": {}}, {"taskId": "TASK-0"}],
+    ids=str,
+)
+def test_no_channel_stores_or_repeats_a_nonce(change: dict[str, object]) -> None:
+    fabric = memory_fabric(actor="ada")
+    task_id = fabric.create("Do it", agent="ada").task_id
+    fabric.claim(task_id, agent="ada")
+    message = update(task_id, "ada", progress="on") | {"nonce": NONCE} | change
+    answers = fabric.send(message, json.dumps(message), prefixed(message), prefixed(message)[:-1])
+    assert NONCE not in msgspec.json.encode(answers).decode()
+    assert NONCE not in msgspec.json.encode(list(fabric.events())).decode()
