@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -42,7 +42,11 @@ class WorkerOutput:
             return line.replace(self._nonce, "*" * len(self._nonce)) if proven else self._ignored(_WRONG)
         if not self._plain:
             return self._ignored(_WITHOUT)
-        return self._ignored(_OF_BRIEF) if _squeezed(visible(line)) in self._brief else line
+        return self._ignored(_OF_BRIEF) if self._stands_in_brief(line) else line
+
+    def _stands_in_brief(self, line: str) -> bool:
+        """Broken JSON does nothing but be refused, and its beginning stands in every brief."""
+        return _parsed(line.removeprefix(PREFIX)) is not None and _squeezed(visible(line)) in self._brief
 
     def _ignored(self, why: str) -> str | None:
         """No message: plain output, and the first time a warning."""
@@ -66,13 +70,20 @@ _OF_BRIEF: Final = (
 
 def _nonce_of(text: str) -> str | None:
     """The nonce of a message, also of one that is broken, so that its sender learns of it."""
-    try:
-        fields = msgspec.json.decode(text.encode())
-    except _UNREADABLE:
+    fields = _parsed(text)
+    if fields is None:
         found = _FIELD.search(text)
         return found.group(1) if found is not None else None
-    given = fields.get(NONCE) if isinstance(fields, dict) else None
+    given = fields.get(NONCE)
     return None if given is None else given if isinstance(given, str) else ""
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """The object that the text is; None where it is anything else."""
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+    except _UNREADABLE:
+        return None
 
 
 def _squeezed(text: str) -> str:

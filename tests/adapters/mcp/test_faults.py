@@ -43,8 +43,9 @@ def test_a_fault_in_any_other_request_is_an_error_of_the_protocol(raised: Except
     async def handler(_ctx: Any, _params: Any) -> Any:
         raise raised
 
+    edged: Any = server._edged(handler)
     with pytest.raises(MCPError) as caught:
-        anyio.run(server._edged(handler), None, None)
+        anyio.run(edged, None, None)
     assert caught.value.error.code == code
     assert "our insides" not in caught.value.error.message
     if code == INTERNAL_ERROR:
