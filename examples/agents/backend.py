@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 def say(kind: str, payload: Mapping[str, object]) -> None:
-    """One AOF/1 message is one line."""
+    """One AOF/1 message is one line. The nonce proves that this process means it as one."""
     message = {
         "protocol": "aof",
         "version": 1,
@@ -18,12 +18,13 @@ def say(kind: str, payload: Mapping[str, object]) -> None:
         "toAgent": "dispatcher",
         "sentAt": datetime.now(UTC).isoformat(),
         "payload": payload,
+        "nonce": os.environ["AOF_MESSAGE_NONCE"],
     }
     print("AOF/1", json.dumps(message), flush=True)
 
 
 brief = sys.stdin.read()
-print("what I was asked:", brief.splitlines()[0])
+print("what I was asked:", len(brief.splitlines()), "lines")
 who = {"taskId": os.environ["AOF_TASK_ID"], "agentId": os.environ["AOF_AGENT"]}
 say("status.update", who | {"progress": "wrote the code"})
 say(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.fabric import Fabric
+    from aof.app.message_line import message_line
     from aof.bootstrap import init_data_dir as init
     from aof.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
     from aof.core import errors
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from aof.core.tasks.task import Task
 
 __version__ = "0.1.0"
-__all__ = ["AofError", "Fabric", "Task", "errors", "init", "open"]
+__all__ = ["AofError", "Fabric", "Task", "errors", "init", "message_line", "open"]
 
 _PLACES: dict[str, tuple[str, str | None]] = {
     "AofError": ("aof.core.errors", "AofError"),
@@ -25,6 +26,7 @@ _PLACES: dict[str, tuple[str, str | None]] = {
     "Task": ("aof.core.tasks.task", "Task"),
     "errors": ("aof.core.errors", None),
     "init": ("aof.bootstrap", "init_data_dir"),
+    "message_line": ("aof.app.message_line", "message_line"),
     "open": ("aof.bootstrap", "open_fabric"),
 }
 

@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 
 from aof.app.fabric import Fabric
+from aof.app.faults import record
 from aof.app.operations.row import Params
 from aof.app.operations.work import Claim
 from aof.app.patience import PASSING, Passing, may_pass
@@ -24,6 +25,7 @@ from aof.core.errors import AofError, NothingReady
 _Answer = TypeVar("_Answer")
 Gone = Callable[[], Awaitable[bool]]
 PATIENCE = 1.0  # seconds that one look at the log waits
+_AFTER_A_FAULT = 15.0  # seconds
 _KEEPALIVE = 15.0  # seconds after which a silent stream says that it lives
 _AT_ONCE = 4  # those who wait try again together, and leave threads to the others
 
@@ -58,6 +60,9 @@ class Follower:
                     self._news = anyio.Event()
             except AofError:  # whoever asks is told; here it would be told again and again
                 await anyio.sleep(PATIENCE)
+            except Exception as error:  # noqa: BLE001 - who waits here is everybody: look again, but say so
+                record("following the log", error)
+                await anyio.sleep(_AFTER_A_FAULT)
 
     async def after(self, seq: int) -> bool:
         """Wait for an event after this one; False when it is time to say that we live."""

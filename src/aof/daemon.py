@@ -2,7 +2,8 @@
 
 One thread, one selector. It sleeps until something happens: the log grows, a person changes a file, a worker speaks or
 ends, a signal comes, or a moment arrives that the plan has named. Then it ticks. Two of them on one data directory are
-safe, for every step is an ordinary command. Must not know any rule about tasks.
+safe, for every step is an ordinary command. Whatever a job or a handler raises is recorded and tried again later, and
+everything else goes on. Must not know any rule about tasks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
@@ -21,6 +23,7 @@ import msgspec
 from aof.adapters.inotify import CHANGES, GROWS, Inotify
 from aof.adapters.runners.process import ProcessRunner
 from aof.app.fabric import Fabric
+from aof.app.faults import Faults
 from aof.app.hosting import WORKER, Hosting
 from aof.app.tick import Tick
 from aof.core.errors import AofError
@@ -39,7 +42,7 @@ _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
 _CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
 _CALMEST = 0.05  # seconds; a longer calm would hold up work
-_TROUBLE = 1.0
+_HELD_UP = 0.05  # seconds of rest when only handlers have something to do that failed a moment ago
 _CHECKPOINT_AFTER = 1_000  # events
 
 
@@ -66,11 +69,12 @@ class Service:
         self._address = address
         self._out = out or sys.stdout
         self._selector = selectors.DefaultSelector()
-        self._hosting = Hosting(fabric, self._tell)
+        self._faults = Faults(self._clock, self._tell)
+        self._hosting = Hosting(fabric, self._tell, self._faults)
         self._hosting.runner = ProcessRunner(
             store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
         )
-        self._tick = Tick(fabric, self._hosting)
+        self._tick = Tick(fabric, self._hosting, self._faults)
         self._signals = 0
         self._idle = False
         self._due = 0.0
@@ -90,7 +94,7 @@ class Service:
         waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
         try:
             self._observe()
-            self._scan()
+            self._attempt("scan", self._scan)
             self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
             if self._address is not None:
                 self._tell("http", "", f"{self._address} for those with a token, MCP at {self._address}/mcp")
@@ -129,26 +133,36 @@ class Service:
         while True:
             if self._signals:
                 return self._shut_down()
-            try:
-                self._work()
-            except AofError as error:
-                if error.kind == "internal":
-                    raise
-                self._tell("trouble", "", error.message)
-                self._due = self._clock.monotonic() + _TROUBLE
-            else:
-                if self._once and self._finished():
-                    return None
+            for name, job in _JOBS.items():
+                self._attempt(name, partial(job, self))
+            if self._once and self._finished():
+                return None
             self._sleep()
 
-    def _work(self) -> None:
-        """Everything that is due now."""
-        now = self._clock.monotonic()
-        if now >= self._scan_at:
+    def _attempt(self, name: str, job: Callable[[], object]) -> bool:
+        """Do a job; whatever it raises is recorded, and the job is tried again later. Tells whether it was done."""
+        key = ("job", name)
+        if self._faults.wait(key):
+            return False
+        try:
+            job()
+        except Exception as error:  # noqa: BLE001 - the edge of one job: all others go on
+            self._faults.failed(key, name, "", error)
+            return False
+        self._faults.succeeded(key)
+        return True
+
+    def _scan_if_due(self) -> None:
+        if self._clock.monotonic() >= self._scan_at:
             self._scan()
-        if self._touched and now >= self._touched_at:
+
+    def _take_in_if_due(self) -> None:
+        if self._touched and self._clock.monotonic() >= self._touched_at:
             self._take_in()
-        if now < self._due:
+
+    def _tick_if_due(self) -> None:
+        """Plan and do what is due now."""
+        if self._clock.monotonic() < self._due:
             return
         began = self._clock.monotonic()
         ticked = self._tick.ticked(explain=False)
@@ -163,18 +177,35 @@ class Service:
     def _sleep(self) -> None:
         """Until something happens or is due."""
         now = self._clock.monotonic()
-        waits = [self._due - now, self._scan_at - now]
-        if self._touched:
-            waits.append(self._touched_at - now)
-        waits += [left for left in (self._hosting.poll(), self._hosting.runner.poll()) if left is not None]
+        moments = {"tick": self._due, "scan": self._scan_at, "take_in": self._touched_at if self._touched else None}
+        waits = [max(at - now, self._faults.wait(("job", name))) for name, at in moments.items() if at is not None]
+        waits += self._poll()
         if self._watch is None:
             waits.append(_WITHOUT_INOTIFY)
-        for key, _ in self._selector.select(max(min(waits), 0.0)):
-            act: Callable[[], object] = key.data
-            act()
-        if self._watch is None and (end := self._store.reader.end()) != self._seen:
+        self._handle(max(min(waits), 0.0))
+        if self._watch is None:
+            self._attempt("look", self._look)
+
+    def _look(self) -> None:
+        """Whether the log has grown, where the system does not tell."""
+        if (end := self._store.reader.end()) != self._seen:
             self._seen = end
-            self._due = min(self._due, max(self._pace, now))
+            self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+
+    def _poll(self) -> list[float]:
+        """Let host and runner do what is due; the seconds until each of them wants to again."""
+        waits: list[float] = []
+        for name, poll in (("host", self._hosting.poll), ("runner", self._hosting.runner.poll)):
+            if not self._attempt(name, partial(_add, waits, poll)):
+                waits.append(self._faults.wait(("job", name)))
+        return waits
+
+    def _handle(self, seconds: float) -> None:
+        """Wait that long for something to happen, and let its handler act; one that raised has a rest."""
+        ready = self._selector.select(seconds)
+        acted = [self._attempt(f"handler {key.fd}", key.data) for key, _ in ready]
+        if ready and not any(acted):
+            self._clock.sleep(_HELD_UP)
 
     def _changed(self) -> None:
         """Something in the data directory has changed: the log, the chart, or a task's file."""
@@ -208,8 +239,12 @@ class Service:
             if not is_task_id(task_id):
                 self._scan_at = 0.0
                 continue
-            with suppress(AofError):
+            try:
                 self._fabric.get(task_id)
+            except AofError:
+                continue  # who asks for the task is told
+            except Exception as error:  # noqa: BLE001 - the edge of one file
+                self._faults.note("take_in", task_id, error)
 
     def _scan(self) -> None:
         """Take in everything that people did to the files, and find orphans; seldom, for it reads every file."""
@@ -234,7 +269,18 @@ class Service:
 
     def _finished(self) -> bool:
         """Nothing runs here, nothing was to be done, and no retry of ours waits for its time."""
-        if not self._idle or self._hosting.hosted or self._touched or self._clock.monotonic() >= self._due:
+        for name in _JOBS:
+            if error := self._faults.persistent(("job", name)):
+                raise error
+            if self._faults.wait(("job", name)):
+                return False
+        if (
+            self._tick.retries()
+            or not self._idle
+            or self._hosting.hosted
+            or self._touched
+            or self._clock.monotonic() >= self._due
+        ):
             return False
         last = self._tick.last
         if any(lease.worker == WORKER for task in last.running for lease in leases(task)):
@@ -265,22 +311,33 @@ class Service:
         while self._hosting.hosted:
             if self._signals >= _HARD:
                 self._hosting.stop_all("shutdown", hard=True)
-            left = self._hosting.runner.poll()
-            for key, _ in self._selector.select(1.0 if left is None else max(min(left, 1.0), 0.0)):
-                key.data()
+            self._handle(max(min([*self._poll(), 1.0]), 0.0))
 
     def _tell(self, action: str, task_id: str, reason: str) -> None:
-        """One line a decision."""
+        """One line per decision. A log that cannot be written ends nothing."""
         moment = iso(self._fabric.now())
         if self._json:
-            line = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
-            self._out.write(escaped(msgspec.json.encode(line).decode()) + "\n")
+            fields = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
+            line = escaped(msgspec.json.encode(fields).decode())
         else:
-            self._out.write(clean(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}") + "\n")
-        self._out.flush()
+            line = clean(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}")
+        with suppress(OSError, ValueError):
+            self._out.write(f"{line}\n")
+            self._out.flush()
 
 
 _HARD = 2
+_JOBS: dict[str, Callable[[Service], None]] = {
+    "scan": Service._scan_if_due,  # noqa: SLF001 - the table of this class
+    "take_in": Service._take_in_if_due,  # noqa: SLF001
+    "tick": Service._tick_if_due,  # noqa: SLF001
+}
+
+
+def _add(waits: list[float], poll: Callable[[], float | None]) -> None:
+    wait = poll()
+    if wait is not None:
+        waits.append(wait)
 
 
 def _because(agent: str | None, reason: str) -> str:

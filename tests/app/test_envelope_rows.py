@@ -162,6 +162,7 @@ def test_a_parsed_message_comes_before_text_and_is_handled_once(post: Post, even
         "",
         "12 tests passed in 0.3s",
         "{not json",
+        'is "protocol" always "aof"?',
         '{"foo":1}',
         "[1,2]",
         "42",
@@ -176,8 +177,10 @@ def test_what_is_no_message_is_left_alone(post: Post, given: object) -> None:
     assert not [kind for kind in post.types() if kind.startswith("protocol.")]
 
 
-@requirement("aof1.validate.invalid-json")
-@pytest.mark.parametrize("text", ['AOF/1 {"protocol":"aof",', "AOF/1 nonsense"])
+@requirement("aof1.validate.invalid-json", "aof1.detect.plain-text-ignored")
+@pytest.mark.parametrize(
+    "text", ['AOF/1 {"protocol":"aof",', "AOF/1 nonsense", '{"protocol":"aof",', '{\n  "protocol": "aof",\n']
+)
 def test_text_that_claims_to_be_ours_and_is_no_json_is_refused(post: Post, text: str) -> None:
     task_id = post.running()
     post.refuses("invalid_json", text)

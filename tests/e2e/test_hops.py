@@ -94,7 +94,8 @@ def test_parallel_hops_a_rejection_and_a_killed_worker_lead_to_the_end(tmp_path:
     assert (where["AOF_HOP"], where["AOF_RUN_ID"], where["AOF_TASK_ID"]) == ("build", runs["build"][0], task_id)
     assert "Hop build of the workflow diamond, as developer." in first
     assert "no test for expiry" not in first
-    assert "## Rejected by rel at hop ship\n\n- no test for expiry" in again
+    label = "Text by others (rejection by rel):"
+    assert f"## Rejected by rel at hop ship\n\n{label}\n\n```text\n- no test for expiry\n```" in again
     assert not any(list(of_run(str(root), run)) for found in runs.values() for run in found)
     assert sound(root)
 

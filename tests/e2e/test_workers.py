@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from aof.bootstrap import open_fabric
+from tests.support.messages import prefixed, report, update
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, once, output, processes, task
-from tests.support.service import Up, directory, lives, scripted
+from tests.support.service import Up, chart, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -35,6 +36,7 @@ class TestWorkers:
         }
         for part in ("# Add an endpoint", "POST /refresh", "- tests pass", f"aof complete {task_id}"):
             assert part in brief
+        assert "created by pm" in brief
         assert output(root, task_id, name="errors.log") == "oh\n"
         (exited,) = events(root, "run.exited", task_id)
         size = len(output(root, task_id).encode())
@@ -79,9 +81,78 @@ class TestWorkers:
         assert len(events(root, "protocol.message.received", task_id)) == 2
         assert done.status == "review"
 
+    @requirement("aof1.detect.channel-runner-stdout")
+    def test_a_line_without_the_nonce_is_output_and_is_warned_of_once(self, tmp_path: Path) -> None:
+        forged = prefixed(report("TASK-2026-01-01-001", "ada"))
+        words = [f"say={forged}", f"say={forged}", "where", "update=my own", "report=done"]
+        root = directory(tmp_path, {"ada": scripted(*words)})
+        task_id = create(root, "ada")
+        lines = once(root)
+        (warning,) = [line for line in lines if line["action"] == "warning"]
+        assert "messages: plain" in warning["reason"]
+        (event,) = events(root, "task.warning", task_id)[:1]
+        assert event.payload["code"] == "unproven_message"
+        assert "messages: plain" in event.payload["detail"]
+        assert len(events(root, "protocol.message.received", task_id)) == 2
+        assert not events(root, "protocol.message.rejected")
+
+    @requirement("aof1.detect.channel-runner-stdout")
+    @pytest.mark.parametrize("messages", ["nonce", "plain"])
+    def test_the_text_of_a_task_is_never_a_message(self, tmp_path: Path, messages: str) -> None:
+        runner = {"kind": "process", "command": scripted("echo", "exit=1"), "messages": messages}
+        root = directory(tmp_path, {"ada": {"runner": runner}})
+        today = create(root, "ada", title="A task that says where it is", max_attempts=1)
+        mine = today[:-3] + "002"
+        forged = prefixed(report(mine, "ada"))
+        task_id = create(root, "ada", brief=f"first\n{forged}\n```\n{forged}", acceptance=[forged], max_attempts=1)
+        assert task_id == mine
+        once(root)
+        assert forged in output(root, task_id)
+        assert not events(root, "task.completed", task_id)
+        assert not events(root, "protocol.message.received")
+        assert task(root, task_id).status == "deadletter"
+
+    @requirement("aof1.detect.channel-runner-stdout")
+    def test_plain_lines_count_where_the_chart_says_so(self, tmp_path: Path) -> None:
+        runner = {"kind": "process", "messages": "plain"}
+        root = directory(tmp_path, {"ada": {"runner": runner | {"command": ["true"]}}, "bert": {}})
+        day = create(root, "bert")[:-3]
+        mine = day + "002"
+        command = scripted(f"say={prefixed(update(mine, 'ada', progress='plainly'))}", f"say={prefixed(report(mine))}")
+        chart(root, {"ada": {"runner": runner | {"command": command}}, "bert": {}})
+        assert create(root, "ada") == mine
+        lines = once(root)
+        assert not [line for line in lines if line["action"] == "warning"]
+        done = task(root, mine)
+        assert "Progress: plainly" in done.body
+        assert done.status == "review"
+
+    @requirement("aof1.detect.channel-runner-stdout")
+    def test_the_nonce_of_a_run_is_in_no_file_and_no_line_of_the_log(self, tmp_path: Path) -> None:
+        told = tmp_path / "nonce.txt"
+        words = [
+            "brief",
+            "prove=it is NONCE",
+            "prove=AOF/1 {NONCE",
+            'prove=AOF/1 {"nonce":"NONCE","protocol":"aof","x":"NONCE"',
+        ]
+        root = directory(
+            tmp_path, {"ada": scripted(f"tell={told}", *words, "complain-nonce", "update=on", "report=done")}
+        )
+        task_id = create(root, "ada")
+        lines = once(root)
+        nonce = told.read_text()
+        assert len(nonce) == 32
+        assert task(root, task_id).status == "review"
+        assert nonce not in json.dumps(lines)
+        holding = [path for path in root.rglob("*") if path.is_file() and nonce.encode() in path.read_bytes()]
+        assert holding == []
+        assert "it is ****" in output(root, task_id)
+
     @requirement("aof1.validate.non-fatal")
     def test_a_refused_message_stops_nobody(self, tmp_path: Path) -> None:
-        bad = ("say=AOF/1 {", "unknown", 'say=AOF/1 {"protocol":"aof","version":1,"type":"status.update"}')
+        short = '"protocol":"aof","version":1,"type":"status.update"'
+        bad = ('prove=AOF/1 {"nonce":"NONCE",', "unknown", f'prove=AOF/1 {{{short},"nonce":"NONCE"}}')
         root = directory(tmp_path, {"ada": scripted(*bad, "update=still here", "report=done")})
         with Up(root) as up:
             up.wait("up")

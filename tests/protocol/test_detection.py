@@ -47,11 +47,25 @@ def test_the_parsed_object_comes_before_the_text() -> None:
         "hello", "", " ", "{not json", "[1,2]", "42", "null", '"AOF/1 {}"', '{"foo":1}', {"foo": 1}, [1], 42, None,
         '{"jsonrpc":"2.0","method":"x"}', '{"protocol":"AOF"}', {"protocol": "mcp"}, " AOF/1 {}", "AOF/2 {}", "AOF/1{}",
         "aof/1 {}", "[" * 100_000, "{" * 100_000, '{"a":' * 100_000, b"\xff\xfe", b"{\xff}", "\ud800", object(),
-        {"payload": {"foo": 1}}, {"content": 42}, '{"protocol":"aof"',
+        {"payload": {"foo": 1}}, {"content": 42}, '{"protocol":"mcp"', '{"protocol":aof', "{protocol: aof}",
+        'is "protocol" always "aof"?', '"protocol": "aof",', '{"jsonrpc":"2.0","method":"aof"',
     ],
 )  # fmt: skip
 def test_anything_else_is_left_alone(given: object) -> None:
     assert detect(incoming(given)) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"protocol":"aof"', '{"protocol":"aof",}', '  {"protocol" : "aof", "version": 1,\n',
+        '{"protocol":"aof","a":NaN}', '[{"protocol":"aof"}, {"protocol":"aof"', '{"protocol":"aof"}{"protocol":"aof"}',
+        '{"protocol":"aof","a":"\ud800"}', '{"protocol":"aof","a":' + "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_broken_json_that_names_the_protocol_was_meant_as_a_message(text: str) -> None:
+    assert problem(text) == "invalid_json"
+    assert problem(text.encode("utf-8", "surrogatepass")) == "invalid_json"
 
 
 def test_words_before_the_prefix_make_it_plain_text() -> None:

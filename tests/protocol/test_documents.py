@@ -42,3 +42,20 @@ def test_one_prefixed_message_may_be_laid_out_over_lines() -> None:
 )
 def test_anything_else_is_handed_on_as_it_is(text: str, found: list[object]) -> None:
     assert messages_in(text) == found
+
+
+def test_a_broken_message_over_several_lines_stays_together() -> None:
+    broken = json.dumps(ONE, indent=2).replace('"version": 1,', '"version": 1,,')
+    assert messages_in(broken) == [broken]
+    mixed = f"hello\n{broken}\n{json.dumps(TWO)}\n{{not json\nbye\n{prefixed(TWO)}\n"
+    assert messages_in(mixed) == ["hello", broken, json.dumps(TWO), "{not json", "bye", prefixed(TWO)]
+
+
+def test_a_sound_message_beside_a_broken_one_is_still_read_over_several_lines() -> None:
+    sound = json.dumps(ONE, indent=2)
+    assert messages_in(f"{sound}\n{sound[:-2]}") == [sound, sound[:-2].rstrip()]
+
+
+def test_lines_inside_a_broken_list_stay_with_it() -> None:
+    broken = json.dumps([ONE, TWO], indent=2)[:-2]
+    assert messages_in(broken) == [broken]

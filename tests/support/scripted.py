@@ -32,6 +32,7 @@ def say(kind: str, payload: Mapping[str, object]) -> None:
         "toAgent": "dispatcher",
         "sentAt": datetime.now(UTC).isoformat(),
         "payload": payload,
+        "nonce": os.environ["AOF_MESSAGE_NONCE"],
     }
     out("AOF/1 " + json.dumps(whole))
 
@@ -54,6 +55,17 @@ def do(word: str) -> None:  # noqa: C901, PLR0912, PLR0915 - a row a word
     match name:
         case "say":
             out(rest)
+        case "prove":
+            out(rest.replace("NONCE", os.environ["AOF_MESSAGE_NONCE"]))
+        case "tell":
+            with open(rest, "w", encoding="utf-8") as file:
+                file.write(os.environ["AOF_MESSAGE_NONCE"])
+        case "complain-nonce":
+            sys.stderr.write(os.environ["AOF_MESSAGE_NONCE"] + "\n")
+        case "echo":
+            for line in sys.stdin.read().splitlines():
+                out(line)
+                out(line.strip().lstrip("- "))
         case "complain":
             sys.stderr.write(rest + "\n")
         case "brief":

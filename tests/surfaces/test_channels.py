@@ -106,7 +106,7 @@ class Channel:
         lines = table(own, child, other)
         pulling: dict[str, Any] = {"bob": {}, "eve": {}}
         if self._send is None:
-            chart(self.root, {"ada": scripted(*(f"say={line}" for line in lines))} | pulling)
+            chart(self.root, {"ada": {"runner": plain(scripted(*(f"say={line}" for line in lines)))}} | pulling)
             with Up(self.root, "--once", "--actor", WHO) as up:
                 assert up.finish() == 0, up.lines
         else:
@@ -207,6 +207,11 @@ def test_every_channel_leaves_the_same_events_reasons_and_files(name: str, tmp_p
     assert (came.answers is None) == (name == "stdout")
 
 
+def plain(command: list[str]) -> dict[str, Any]:
+    """A runner whose lines count as they are, as those of every other channel do."""
+    return {"kind": "process", "command": command, "messages": "plain"}
+
+
 def padded(task_id: str, size: int) -> str:
     """A status update whose envelope has this many bytes, and with which nothing else is wrong."""
     fields = update(task_id, progress="large")
@@ -274,7 +279,7 @@ class TestTooLargeAnEnvelope:
             task_id = door.elsewhere.create("Own", agent="ada").task_id
             large = tmp_path / "large.txt"
             large.write_text(padded(task_id, size))
-            chart(door.root, {"ada": scripted(f"print={large}", "update=small", "report=done")})
+            chart(door.root, {"ada": {"runner": plain(scripted(f"print={large}", "update=small", "report=done"))}})
             with Up(door.root, "--once") as up:
                 assert up.finish() == 0, up.lines
             assert refusals(door.elsewhere) == ["payload_too_large"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aof.app.quotes import quoted
 from aof.core.workflows.state import HopState, Workflow, workflow_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ def hop_brief(task: Task, hop_id: str) -> list[str]:
     if feedback is not None and feedback.hop != hop.id:
         said = "\n".join(f"- {blocker}" for blocker in feedback.blockers)
         summary = f"\n\n{feedback.summary}" if feedback.summary else ""
-        parts.append(f"## Rejected by {feedback.by} at hop {feedback.hop}\n\n{said}{summary}")
+        block = quoted(f"{said}{summary}", f"rejection by {feedback.by}")
+        parts.append(f"## Rejected by {feedback.by} at hop {feedback.hop}\n\n{block}")
     return parts
 
 
@@ -37,9 +39,10 @@ _HOW = """## How to report
 
 Say what came of this hop before you exit, in one of these ways:
 
-- print one line: `AOF/1 {{"protocol":"aof","version":1,"type":"completion.report","taskId":"{task}",…}}`
 - run: `aof complete {task} --run {run} --outcome complete --summary "what was done"`
-- cannot go on: `aof complete {task} --run {run} --outcome blocked --blocker "what is in the way"`"""
+- cannot go on: `aof complete {task} --run {run} --outcome blocked --blocker "what is in the way"`
+- print one line: `AOF/1 {{"protocol":"aof","version":1,"type":"completion.report","taskId":"{task}",…,"nonce":"…"}}`,
+  with the value of the environment variable `AOF_MESSAGE_NONCE` as the nonce"""
 _REJECT = '- must be done again: `aof complete {task} --run {run} --outcome needs_review --blocker "what to change"`'
 
 

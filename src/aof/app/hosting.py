@@ -1,19 +1,27 @@
 """Hosting runs: claims a task for an agent, has it started, keeps its lease, and says what its end means.
 
 Agents need no discipline: while the worker lives its host renews the lease; when it ends, its session ends. A host that
-dies leaves leases that run out, and a note by which the next one finds the orphans. Must not know how workers are run.
+dies leaves leases that run out, and a note by which the next one finds the orphans. Whatever is raised about one run is
+recorded, and concerns that run alone. Must not know how workers are run.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from aof.app.briefing import brief
+from aof.app.faults import Faults, Tell
 from aof.app.held import holding
-from aof.core.errors import AofError, Conflict, NotFound, Refused, RunnerFailed
+from aof.app.router import record
+from aof.app.steps import Steps
+from aof.app.worker_output import WorkerOutput
+from aof.core.errors import AofError, Conflict, NotFound, RunnerFailed
+from aof.core.events import Draft
 from aof.core.ids import OURSELVES, attempt_of, run_place
 from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.scheduling.crew import STARTED
@@ -26,6 +34,7 @@ from aof.ports.store import Scope
 
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
+    from aof.app.results import Claimed
     from aof.core.org.chart import Agent
     from aof.core.scheduling.snapshot import Snapshot
     from aof.core.tasks.task import Task
@@ -33,30 +42,32 @@ if TYPE_CHECKING:
 
 WORKER = "process"
 _GRACE = 5.0
+_NONCE = 16  # bytes
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
-_TAIL = 400
-
-Tell = Callable[[str, str, str], None]
 
 
 class _Hosted(msgspec.Struct):
     """A run that is kept alive here."""
 
     work: Work
-    every: float
-    beat_at: float
-    ends_at: float | None
+    steps: Steps
+    output: WorkerOutput
+    every: float = 0.0
+    beat_at: float = 0.0
+    ends_at: float | None = None
     over: bool = False
     stopping: bool = False
+    gone: bool = False
 
 
 class Hosting:
     """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
 
-    def __init__(self, fabric: Fabric, tell: Tell) -> None:
+    def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
         self._fabric = fabric._as_service()  # noqa: SLF001 - the same room
         self._clock = fabric._clock  # noqa: SLF001 - the same room
         self._tell = tell
+        self._faults = faults or Faults(self._clock, tell)
         self._runs: dict[str, _Hosted] = {}
         self.runner: Runner
 
@@ -100,6 +111,15 @@ class Hosting:
 
     def _begun(self, task: Task, agent: Agent, hop: str | None) -> str | None:
         claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=OURSELVES)
+        try:
+            return self._started(task, agent, claimed)
+        except Exception as error:  # noqa: BLE001 - the edge of one start: the run fails, and its task is retried
+            what = self._faults.note(f"starting {agent.id}", task.id, error)
+            self.runner.sweep(claimed.run_id)
+            self._failed(task.id, claimed.run_id, "runner_failed", what)
+            return what
+
+    def _started(self, task: Task, agent: Agent, claimed: Claimed) -> str | None:
         whole = self._fabric.get(task.id)
         lease, hop = holding(whole, claimed.run_id)
         if lease is None or lease.run_id != claimed.run_id:
@@ -119,20 +139,21 @@ class Hosting:
             cwd=runner.cwd,
             brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
             secret=claimed.secret if isinstance(claimed.secret, str) else "",
+            nonce=os.urandom(_NONCE).hex(),
+            messages=runner.messages,
             grace=(runner.grace_ms or _GRACE * 1000) / 1000,
         )
         try:
             self.runner.start(work)
         except RunnerFailed as error:
-            what = error
             self._tell("failed", work.task_id, error.message)
-            self._attempt(work, lambda: self._failed(work, what.code, what.message))
+            self._failed(work.task_id, work.run_id, error.code, error.message)
             return error.message
         now = self._clock.monotonic()
         every = lease.ttl_ms / 1000 / BEATS_A_LEASE
         limit = agent.max_execution_ms
         ends = now + limit / 1000 if limit is not None else None
-        self._runs[work.run_id] = _Hosted(work=work, every=every, beat_at=now + every, ends_at=ends)
+        self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None
 
     def stop(self, run_id: str, why: str) -> str | None:
@@ -144,13 +165,18 @@ class Hosting:
         return None
 
     def _stop(self, run: _Hosted, why: str) -> None:
-        run.stopping = True
         self.runner.stop(run.work.run_id, why)
+        run.stopping = True
 
     def stop_all(self, why: str, *, hard: bool = False) -> None:
-        """End every worker."""
-        for run_id in list(self._runs):
-            self.runner.stop(run_id, why, hard=hard)
+        """End every worker; `hard` also waits for nothing that could not be carried out yet."""
+        for run_id, run in list(self._runs.items()):
+            try:
+                self.runner.stop(run_id, why, hard=hard)
+            except Exception as error:  # noqa: BLE001 - the edge of one run
+                self._faults.note("stop", run.work.task_id, error)
+            if hard and run.gone:
+                self._runs.pop(run_id, None)
 
     def clear(self, task: Task, run_id: str, why: str) -> str | None:
         """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
@@ -171,32 +197,54 @@ class Hosting:
         """End workers whose run was ended by others; one that has completed may take a moment to exit."""
         held = {lease.run_id for task in snapshot.running for _, lease in held_leases(task)}
         for run_id, run in self._runs.items():
-            if run_id in held or run.over:
-                continue
-            run.over = True
-            ended = next((one for one in self._fabric.store.attempts(run.work.task_id) if one.run_id == run_id), None)
-            if ended is not None and ended.status == "running":
-                run.over = False  # the index was read before the claim
-            elif ended is not None and ended.status == "completed":
-                run.ends_at = self._clock.monotonic() + _LINGER
-            else:
-                self._stop(run, "fenced")
+            if run_id not in held and not run.over and not run.gone:
+                self._guarded("fence", run, self._fence)
+
+    def _fence(self, run: _Hosted) -> None:
+        attempts = self._fabric.store.attempts(run.work.task_id)
+        ended = next((one for one in attempts if one.run_id == run.work.run_id), None)
+        if ended is not None and ended.status == "running":
+            return  # the index was read before the claim
+        run.over = True
+        if ended is not None and ended.status == "completed":
+            run.ends_at = self._clock.monotonic() + _LINGER
+        else:
+            self._stop(run, "fenced")
+
+    def _guarded(self, what: str, run: _Hosted, step: Callable[[_Hosted], object]) -> None:
+        """Whatever it raises concerns this run alone, and is tried again later."""
+        key = (what, run.work.run_id)
+        if self._faults.wait(key):
+            return
+        try:
+            step(run)
+        except Exception as error:  # noqa: BLE001 - the edge of one run
+            self._faults.failed(key, what, run.work.task_id, error)
+        else:
+            self._faults.succeeded(key)
 
     def poll(self) -> float | None:
         """Renew what is due, end what has had its time; tells in how many seconds to look again."""
-        now = self._clock.monotonic()
         waits: list[float] = []
         for run in list(self._runs.values()):
-            if run.ends_at is not None and run.ends_at <= now:
-                run.ends_at = None
-                self._stop(run, "finished" if run.over else "timeout")
-            if not run.over and run.beat_at <= now:
-                run.beat_at = now + run.every
-                self._beat(run)
-            waits += [at - now for at in (run.ends_at, None if run.over else run.beat_at) if at is not None]
+            now = self._clock.monotonic()
+            for at, what, step in _DUE:
+                moment = at(run)
+                if moment is not None and moment <= now:
+                    self._guarded(what, run, partial(step, self))
+            waits += [
+                max(moment - now, self._faults.wait((what, run.work.run_id)))
+                for at, what, _ in _DUE
+                if (moment := at(run)) is not None and run.work.run_id in self._runs
+            ]
         return min(waits, default=None)
 
+    def _out_of_time(self, run: _Hosted) -> None:
+        self._stop(run, "finished" if run.over else "timeout")
+        run.ends_at = None
+
     def _beat(self, run: _Hosted) -> None:
+        run.beat_at = self._clock.monotonic() + run.every
         try:
             self._fabric.heartbeat(run.work.task_id, run=run.work.run_id)
         except (Conflict, NotFound):
@@ -206,15 +254,43 @@ class Hosting:
 
     def said(self, work: Work, text: str) -> None:
         """A protocol message of that run; what is wrong with it is recorded and stops nobody."""
-        self._attempt(work, lambda: self._deliver(work, text))
+        self._of(work).steps.add(("message", lambda: self._deliver(work, text)))
 
     def ended(self, ended: Ended) -> None:
         """Record how the worker ended, then end its session by what that means."""
-        work = ended.work
-        self._runs.pop(work.run_id, None)
+        work, run = ended.work, self._of(ended.work)
         self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
-        self._attempt(work, lambda: self._recorded(ended))
-        self._attempt(work, lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended))
+        run.gone = True
+        run.steps.add(
+            ("exit", lambda: self._recorded(ended)),
+            ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),
+            last=True,
+        )
+        self._leave(run)
+
+    def _of(self, work: Work) -> _Hosted:
+        """The run; one that was never kept alive here has nothing to be renewed."""
+        return self._runs.get(work.run_id) or self._runs.setdefault(work.run_id, self._hosted(work, over=True))
+
+    def _hosted(self, work: Work, **more: Any) -> _Hosted:
+        steps = Steps(work.task_id, self._clock, self._faults, self._tell)
+        return _Hosted(work, steps, WorkerOutput(work, partial(self._unproven, work)), **more)
+
+    def _unproven(self, work: Work, detail: str) -> None:
+        """A line that looks like a message and is none: said once for a run, where people look for it."""
+        self._tell("warning", work.task_id, detail)
+        payload = {"code": "unproven_message", "detail": detail}
+        draft = Draft(type="task.warning", task_id=work.task_id, run_id=work.run_id, payload=payload)
+        record(self._fabric.store, self._clock, draft, OURSELVES)
+
+    def _again(self, run: _Hosted) -> None:
+        run.steps.carry_out()
+        self._leave(run)
+
+    def _leave(self, run: _Hosted) -> None:
+        """Nothing is left to be done about a run that is over."""
+        if run.gone and not run.steps:
+            self._runs.pop(run.work.run_id, None)
 
     def _recorded(self, ended: Ended) -> None:
         self._do(
@@ -245,7 +321,7 @@ class Hosting:
         if self._has_reported(work.task_id, work.place, work.run_id):
             self._end_session(work)
         else:
-            self._failed(work, "max_execution_time", _how(ended), "timed_out")
+            self._failed(work.task_id, work.run_id, "max_execution_time", _how(ended), "timed_out")
 
     def _cancelled(self, ended: Ended) -> None:
         self._do(c.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
@@ -266,26 +342,19 @@ class Hosting:
     def _fenced(self, ended: Ended) -> None:
         """The run had been ended already."""
 
-    def _failed(self, work: Work, code: str, message: str, cause: Cause = "failed") -> None:
-        command = c.Fail(
-            actor=OURSELVES, task_id=work.task_id, run=work.run_id, code=code, message=message, cause=cause
-        )
-        self._do(command)
+    def _failed(self, task_id: str, run_id: str, code: str, message: str, cause: Cause = "failed") -> None:
+        self._do(c.Fail(actor=OURSELVES, task_id=task_id, run=run_id, code=code, message=message, cause=cause))
 
     def _do(self, command: c.OnTask) -> None:
         self._fabric._execute(command)  # noqa: SLF001 - the same room
 
     def _deliver(self, work: Work, text: str) -> None:
-        for sent in self._fabric._passing_on(work.agent).send(text, run=work.run_id):  # noqa: SLF001 - the same room
+        message = self._of(work).output.message_in(text)
+        if message is None:
+            return
+        for sent in self._fabric._passing_on(work.agent).send(message, run=work.run_id):  # noqa: SLF001 - the same room
             reason = f", {sent.reason}" if sent.reason else ""
             self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
-
-    def _attempt(self, work: Work, step: Callable[[], Any]) -> None:
-        """What comes too late is told, and no more."""
-        try:
-            step()
-        except (Conflict, Refused, NotFound) as error:
-            self._tell("late", work.task_id, error.message)
 
 
 _MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {
@@ -295,6 +364,12 @@ _MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {
     "fenced": Hosting._fenced,  # noqa: SLF001
     "finished": Hosting._fenced,  # noqa: SLF001
 }
+_Moment = Callable[[_Hosted], float | None]
+_DUE: tuple[tuple[_Moment, str, Callable[[Hosting, _Hosted], None]], ...] = (  # when, what it is called, what is done
+    (lambda run: run.steps.try_at, "retry", Hosting._again),  # noqa: SLF001
+    (lambda run: None if run.gone else run.ends_at, "end", Hosting._out_of_time),  # noqa: SLF001
+    (lambda run: None if run.over else run.beat_at, "heartbeat", Hosting._beat),  # noqa: SLF001
+)
 
 
 def _how(ended: Ended) -> str:

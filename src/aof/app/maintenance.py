@@ -51,14 +51,14 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
     for path in store.nameless():
         try:
             store.name(path, clock.now())
-        except AofError as error:
+        except Exception as error:  # noqa: BLE001 - the edge of one file
             refused.append(_unaccepted(path, error))
     say("comparing the files with the log")
     for task_id in store.unsettled():
         say(f"taking in {task_id}")
         try:
             before, after = settle(store, clock, policy, task_id, odd=True)
-        except AofError as error:
+        except Exception as error:  # noqa: BLE001 - the edge of one file
             refused.append(_unaccepted(task_id, error))
             continue
         if before is None and after is not None:
@@ -68,8 +68,13 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
     return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused))
 
 
-def _unaccepted(path: str, error: AofError) -> Unaccepted:
-    """The machine's own trouble is no refusal: it ends the whole."""
+def _unaccepted(path: str, error: Exception) -> Unaccepted:
+    """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
+    if not isinstance(error, AofError):
+        from aof.app import faults
+
+        what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
+        return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
     if error.kind in ("unavailable", "internal"):
         raise error
     return Unaccepted(path=path, code=error.code, reason=error.message, hint=error.hint)

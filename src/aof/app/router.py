@@ -1,7 +1,7 @@
 """The one router of protocol messages, whatever channel they come by: recognise, check, act, record.
 
-A message that is refused is recorded and nothing else; one that is none of ours is not even that. Must not know any
-channel: a channel that knows the run it speaks for says so.
+A message that is refused is recorded and nothing else; one that is none of ours is not even that; one that raises is
+refused as `internal`, with a reference. Must not know any channel: a channel that knows the run it speaks for says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from aof.app.execute import Done
 from aof.app.results import Sent
 from aof.core import limits
-from aof.core.errors import AofError, StaleLease
+from aof.core.errors import AofError, Internal, StaleLease
 from aof.core.events import Draft
 from aof.core.handoffs.delegation import HandoffAnswer, HandoffRequest
 from aof.core.handoffs.handoff import Request
@@ -25,7 +25,7 @@ from aof.core.messages.status import StatusUpdate
 from aof.core.tasks.commands import OnTask
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
-from aof.protocol.detection import detect, incoming
+from aof.protocol.detection import NONCE, Detected, detect, incoming
 from aof.protocol.messages import (
     AcceptedPayload,
     CompletionPayload,
@@ -62,9 +62,19 @@ class Router:
 
     def deliver(self, given: object, run: str | None = None) -> Sent:
         """Handle one message. Raises only what is no fault of the message, such as a full disk."""
-        found = detect(incoming(given))
-        if found is None:
-            return Sent(outcome="ignored")
+        found: Detected | None = None
+        try:
+            found = detect(incoming(given))
+            if found is None:
+                return Sent(outcome="ignored")
+            found.fields.pop(NONCE, None)  # of the channel, which has looked at it; nobody keeps or repeats it
+            return self._handled(found, run)
+        except AofError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of one message: the next one comes
+            return self._broken(found.fields if found is not None else {}, error)
+
+    def _handled(self, found: Detected, run: str | None) -> Sent:
         message = validate(found.fields) if found.problem is None else found.problem
         if isinstance(message, Unknown):
             return self._unknown(message.envelope)
@@ -112,6 +122,21 @@ class Router:
             payload["calledBy"] = self._caller
         self._record(Draft(type="protocol.message.rejected", task_id=known or "", payload=payload), sender)
         return refusal(problem, shown, known)
+
+    def _broken(self, fields: dict[str, Any], error: Exception) -> Sent:
+        """A fault of ours: told and recorded with the reference under which the log has its traceback."""
+        from aof.app import faults
+
+        name = faults.record("a message", error)
+        hint = "the message was set aside; report the fault with the traceback that the log has under this reference"
+        problem = Internal(f"the message could not be handled (reference {name})", hint)
+        try:
+            return self._refused(fields, problem)
+        except AofError:
+            raise
+        except Exception as worse:  # noqa: BLE001 - as above
+            faults.record("recording a message", worse)
+            return refusal(problem, None, None)
 
     def _record(self, draft: Draft, actor: str) -> None:
         record(self._store, self._clock, draft, actor)

@@ -1,7 +1,8 @@
 """One tick: look at the unfinished tasks, plan, and carry out each action by an ordinary command.
 
 The plan is made without locks; every command looks again under its own, so that two schedulers at once are safe and
-what has changed in between is left alone. Must not know how a worker is started or stopped: that is its host's part.
+what has changed in between is left alone. An action that raises is recorded and tried again later; all others go on.
+Must not know how a worker is started or stopped: that is its host's part.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from aof.app.faults import Faults
 from aof.app.pending import Pending
 from aof.app.results import Recovered, Result
 from aof.core.errors import AofError, UnusableOrgChart
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _WHENEVER = "9999"  # the plan looks at the time itself
 _EXPLAINED = ("blocked", "review", "backlog")
+_GROUPS = ("running", "backlog", "ready", "blocked", "review")
 
 
 class Ticked(Result, frozen=True, kw_only=True):
@@ -77,17 +80,20 @@ class Host(Protocol):
 class Tick:
     """What one tick works with; without a host nothing is started."""
 
-    def __init__(self, fabric: Scheduling, host: Host | None = None) -> None:
+    def __init__(self, fabric: Scheduling, host: Host | None = None, faults: Faults | None = None) -> None:
         self._fabric = fabric
         self._host = host
+        self._faults = faults or Faults(fabric._clock)  # noqa: SLF001 - the same room
         self._store: Store = fabric.store
         self._clock: Clock = fabric._clock  # noqa: SLF001 - the same room
         self._policy: Policy = fabric._policy  # noqa: SLF001 - the same room
         self._pending = Pending(self._store)
+        self._trouble: AofError | None = None
         self.last = Snapshot()
 
     def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
         """Plan, and unless it is only for show, do it. `explain` also what is left alone."""
+        self._trouble = None
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
@@ -103,7 +109,9 @@ class Tick:
                 done.append(action)
             else:
                 left.append(LeftAlone(task_id=action.task_id, reason=why_not))
-        return _told(planned, tuple(done), tuple(left), dry_run=False)
+        if self._host is None and not done and self._trouble is not None:
+            raise self._trouble  # nothing could be done, and nobody tries again by himself
+        return _told(self._sooner(planned), tuple(done), tuple(left), dry_run=False)
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -112,12 +120,64 @@ class Tick:
         for action in self.planned(snapshot).actions:
             if action.action == "stale_heartbeat":
                 task = next(task for task in snapshot.running if task.id == action.task_id)
-                found += _moves(task.id, self._expired(task, action))
+                found += self._recovered(task, action)
         return tuple(found)
 
+    def _recovered(self, task: Task, action: Action) -> list[Recovered]:
+        """What a command would be told, a person is: one task's trouble keeps no other from being recovered."""
+        try:
+            return _moves(task.id, self._expired(task, action))
+        except AofError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of one task
+            self._faults.note("stale_heartbeat", task.id, error)
+            return []
+
     def planned(self, snapshot: Snapshot) -> Plan:
-        """What should be done with what was seen."""
-        return plan(snapshot, self.crew(), self._policy, self._clock.now())
+        """What should be done with what was seen. A task that no plan can be made for is left out, and told."""
+        crew, now = self.crew(), self._clock.now()
+        try:
+            return plan(snapshot, crew, self._policy, now)
+        except Exception as error:
+            sound, left = self._without_unplannable(snapshot, crew, now)
+            if not left:
+                raise error from None
+            planned = plan(sound, crew, self._policy, now)
+            return msgspec.structs.replace(planned, left=(*planned.left, *left))
+
+    def _without_unplannable(self, snapshot: Snapshot, crew: Crew, now: int) -> tuple[Snapshot, list[LeftAlone]]:
+        """Plan each task alone to find those that cannot be."""
+        left: list[LeftAlone] = []
+        sound: dict[str, tuple[Task, ...]] = {}
+        alone = msgspec.structs.replace(snapshot, **dict.fromkeys(_GROUPS, ()))
+        for group in _GROUPS:
+            kept: list[Task] = []
+            for task in getattr(snapshot, group):
+                try:
+                    plan(msgspec.structs.replace(alone, **{group: (task,)}), crew, self._policy, now)
+                    kept.append(task)
+                except Exception as error:  # noqa: BLE001 - the edge of one task
+                    left.append(LeftAlone(task_id=task.id, reason=self._unplanned(task, error)))
+            sound[group] = tuple(kept)
+        return msgspec.structs.replace(snapshot, **sound), left
+
+    def _unplanned(self, task: Task, error: Exception) -> str:
+        key = ("plan", task.id)
+        if wait := self._faults.wait(key):
+            return f"no plan can be made for it; it is looked at again in {wait:.0f} s"
+        return self._faults.failed(key, "planning", task.id, error)
+
+    def _sooner(self, planned: Plan) -> Plan:
+        """The plan, looked at again when something that failed is to be tried again."""
+        waits = self._faults.waiting(*_CARRIERS, "plan")
+        moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
+        if planned.next_at is not None:
+            moments.append(planned.next_at)
+        return msgspec.structs.replace(planned, next_at=min(moments, default=None))
+
+    def retries(self) -> bool:
+        """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
+        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS))
 
     def crew(self) -> Crew:
         """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
@@ -165,13 +225,20 @@ class Tick:
         return self._store.find(query.but(counted=False, order="schedule")).tasks
 
     def _carried_out(self, action: Action, task: Task) -> str | None:
-        """Do it; why it was not done, if so. The machine's own trouble ends the tick."""
+        """Do it; why it was not done, if so. Whatever it raises concerns this action alone."""
+        key = (action.action, action.task_id, action.run_id, action.hop, action.handoff_id)
+        if wait := self._faults.wait(key):
+            return f"{action.action} failed; it is tried again in {wait:.0f} s"
         try:
-            return _CARRIERS[action.action](self, action, task)
-        except AofError as error:
-            if error.kind in ("unavailable", "internal"):
-                raise
-            return error.message
+            why_not = _CARRIERS[action.action](self, action, task)
+        except Exception as error:  # noqa: BLE001 - the edge of one action
+            if isinstance(error, AofError) and error.kind not in ("unavailable", "internal"):
+                self._faults.succeeded(key)
+                return error.message
+            self._trouble = self._trouble or (error if isinstance(error, AofError) else None)
+            return self._faults.failed(key, action.action, action.task_id, error)
+        self._faults.succeeded(key)
+        return why_not
 
     def _execute(self, command: c.OnTask) -> Done:
         return self._fabric._execute(command)  # noqa: SLF001 - the same room

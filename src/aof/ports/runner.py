@@ -13,6 +13,7 @@ import msgspec
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a worker needs: whose run it is, its secret, the command as an argument list, and the brief.
 
+    `nonce` proves that what the worker prints is meant as a message. It goes into the worker's environment only.
     `place` is what the files of the run go by: the task, or the hop that the run is about.
     """
 
@@ -29,6 +30,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     grace: float = 5.0
     secret: str = ""
+    nonce: str = ""
+    messages: str = "nonce"
 
     def __repr__(self) -> str:
         return f"Work(run_id={self.run_id!r}, agent={self.agent!r})"

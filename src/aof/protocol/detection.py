@@ -1,6 +1,7 @@
 """Is this a protocol message at all? Tried in a fixed order: a parsed object, JSON text, text behind `AOF/1 `.
 
-What is no message of ours is left alone and is no error. Must not know what a valid message looks like inside.
+What is no message of ours is left alone and is no error; broken JSON that names the protocol was meant as one. Must not
+know what a valid message looks like inside.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from aof.core.shapes import ready
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
+NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
 LARGEST: Final = 10_000_000  # bytes of a whole envelope
 
 _HINT: Final = 'send one JSON object: {"protocol":"aof","version":1,"type":…,"taskId":…,…}'
@@ -97,8 +99,13 @@ def _prefixed(text: str) -> Detected:
     return Detected(value)
 
 
+def is_meant(text: str) -> bool:
+    """Whether JSON that cannot be read was meant as a message: it looks like JSON and names the protocol."""
+    return text.lstrip().startswith(("{", "[")) and '"protocol"' in text and f'"{PROTOCOL}"' in text
+
+
 def _bare(text: str) -> Detected | None:
-    if not text.lstrip().startswith("{"):
+    if not text.lstrip().startswith(("{", "[")):
         return None
     try:
         data = text.encode()
@@ -106,8 +113,9 @@ def _bare(text: str) -> Detected | None:
             glance = _glanced(data)
             return Detected(glance, _too_large(len(data))) if glance.get("protocol") == PROTOCOL else None
         value = msgspec.json.decode(data)
-    except _UNREADABLE:
-        return None
+    except _UNREADABLE as error:
+        problem = InvalidJson(f"the message is no JSON: {error}", _HINT)
+        return Detected(problem=problem) if is_meant(text) else None
     return Detected(value) if isinstance(value, dict) and value.get("protocol") == PROTOCOL else None
 
 

@@ -9,17 +9,42 @@ import json
 
 import msgspec
 
-from aof.protocol.detection import LARGEST, PREFIX
+from aof.protocol.detection import LARGEST, PREFIX, is_meant
 
 _WIDEST = 4  # bytes of a character
 
 
 def messages_in(text: str) -> list[object]:
-    """What the text holds, in order: parsed objects where it is JSON, else its lines that are not blank."""
+    """What the text holds, in order: parsed objects where it is JSON, else its lines that are not blank.
+
+    Lines that together are a message, or broken JSON that was meant as one, stay together.
+    """
     found = _whole(text)
     if found is None:
         found = _sequence(text)
-    return found if found is not None else [line for line in text.splitlines() if line.strip()]
+    return found if found is not None else [part for block in _blocks(text) for part in _parts(block)]
+
+
+def _blocks(text: str) -> list[list[str]]:
+    """The lines, parted before each that begins a document or a message."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.startswith(("{", "[", PREFIX)):
+            blocks.append([])
+        blocks[-1].append(line)
+    return blocks
+
+
+def _parts(block: list[str]) -> list[str]:
+    """A document at the beginning of a block, sound or broken, then the lines after it."""
+    whole = "\n".join(block).strip()
+    if not is_meant(whole):
+        return [line for line in block if line.strip()]
+    try:
+        _, end = json.JSONDecoder().raw_decode(whole)
+    except (ValueError, RecursionError):
+        return [whole]
+    return [whole[:end], *(line for line in whole[end:].splitlines() if line.strip())]
 
 
 def _whole(text: str) -> list[object] | None:

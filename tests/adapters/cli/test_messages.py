@@ -83,6 +83,18 @@ def test_send_answers_for_each_message_and_fails_when_one_is_refused(shell: Shel
     assert shell.refusals() == ["not_lease_holder", "task_not_found"]
 
 
+@requirement("aof1.detect.plain-text-ignored")
+@pytest.mark.parametrize("indent", [None, 2])
+def test_send_refuses_a_broken_message_without_the_prefix(shell: Shell, indent: int | None) -> None:
+    task_id = shell.task()
+    shell("claim", task_id, "--agent", "ada")
+    broken = json.dumps(update(task_id, progress="p"), indent=indent)[:-1].rstrip()
+    code, said, _ = shell("send", given=f"hello\n{broken}\n")
+    assert (code, said["error"]["code"]) == (1, "invalid_json")
+    assert [row["outcome"] for row in said["data"]["results"]] == ["ignored", "rejected"]
+    assert shell.refusals() == ["invalid_json"]
+
+
 def test_send_tells_a_person_what_became_of_each(shell: Shell) -> None:
     task_id = shell.task()
     shell("claim", task_id, "--agent", "ada")

@@ -60,7 +60,9 @@ def failure(error: AofError) -> Response:
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
-def fault() -> Response:
-    """A fault of ours, without a word about our insides."""
-    error = Told(code="internal", kind="internal", message="the server failed", hint="see the server's log")
+def fault(reference: str) -> Response:
+    """A fault of ours, without a word about our insides; the server's log has more under the reference."""
+    message = f"the server failed (reference {reference})"
+    hint = "see the server's log under this reference"
+    error = Told(code="internal", kind="internal", message=message, hint=hint, details={"reference": reference})
     return Response(msgspec.json.encode(Failure(error)), status_code=500, media_type="application/json")

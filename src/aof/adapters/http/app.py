@@ -18,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aof.adapters.http.answers import PREFIX, answer, failure
+from aof.adapters.http.answers import PREFIX, answer, failure, fault
 from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.openapi import document
 from aof.adapters.http.routes import operation_routes
 from aof.adapters.http.stream import event_stream
 from aof.app.fabric import Fabric
+from aof.app.faults import record
 from aof.bridge import Follower
 from aof.core.errors import InvalidInput, NotFound
 
@@ -99,8 +100,16 @@ def make_app(
     )
     guard = Middleware(Guard, authenticate=settings.authenticate, limits=limits)
     return Starlette(
-        routes=routes, middleware=[guard], lifespan=lifespan, exception_handlers={HTTPException: _no_route}
+        routes=routes,
+        middleware=[guard],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _no_route, Exception: _fault},
     )
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """What no route has foreseen; the server goes on."""
+    return fault(record(request.url.path[:80], error))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

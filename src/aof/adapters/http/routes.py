@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -19,12 +18,12 @@ from aof.adapters.http.guard import CALLER
 from aof.app.calling import Caller, parameters, perform
 from aof.app.catalogue import OPERATIONS, Operation, Params
 from aof.app.fabric import Fabric
+from aof.app.faults import record
 from aof.app.schemas import input_schema
 from aof.bridge import Follower, asked
 from aof.core.errors import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_log = logging.getLogger(__name__)
 _GONE = 499
 _LONG = 65_536  # bytes: what takes longer to read holds up nobody else
 
@@ -56,9 +55,8 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
             return failure(error)
         except ClientDisconnect:
             return Response(status_code=_GONE)  # which nobody reads
-        except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
-            _log.exception("%s failed", operation.name)
-            return fault()
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            return fault(record(operation.name, error))
 
     return endpoint
 

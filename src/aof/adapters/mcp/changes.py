@@ -20,8 +20,10 @@ from mcp_types import (
 
 from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.resources import touched
+from aof.app.faults import record
 
 _PATIENCE = 1.0  # seconds that one look at the log waits
+_AFTER_A_FAULT = 5.0  # seconds
 
 
 class Changes:
@@ -69,17 +71,32 @@ class Changes:
                 self._following = True
 
     async def _tell(self, seen: int) -> None:
-        store = self._hub.fabric.store
+        """Tell for as long as the server runs. What goes wrong in one round costs nobody more than that round."""
         while True:
-            if not await self._hub.ask(store.wait, seen, _PATIENCE):
-                continue
-            events = await self._hub.ask(lambda after: list(store.events(after)), seen)
-            changed: set[str] = set()
-            for event in events:
-                seen = event.seq
-                changed |= touched(event)
-            for uri in sorted(changed):
-                await self._hub.bus.publish(ResourceUpdated(uri=uri))
-                for (_, wanted), connection in list(self._subscribed.items()):
-                    if wanted == uri:
-                        await connection.send_resource_updated(uri)
+            try:
+                seen = await self._told(seen)
+            except Exception as error:  # noqa: BLE001 - the edge of one round
+                record("telling of changes", error)
+                await anyio.sleep(_AFTER_A_FAULT)
+
+    async def _told(self, seen: int) -> int:
+        store = self._hub.fabric.store
+        if not await self._hub.ask(store.wait, seen, _PATIENCE):
+            return seen
+        events = await self._hub.ask(lambda after: list(store.events(after)), seen)
+        changed: set[str] = set()
+        for event in events:
+            seen = event.seq
+            changed |= touched(event)
+        for uri in sorted(changed):
+            await self._hub.bus.publish(ResourceUpdated(uri=uri))
+            for (_, wanted), connection in list(self._subscribed.items()):
+                if wanted == uri:
+                    await self._update(connection, uri)
+        return seen
+
+    async def _update(self, connection: Any, uri: str) -> None:
+        try:
+            await connection.send_resource_updated(uri)
+        except Exception as error:  # noqa: BLE001 - the edge of one connection
+            record(f"telling of {uri}", error)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
     GetTaskRequestParams,
@@ -28,9 +29,12 @@ from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.sessions import Session, session_of
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.catalogue import BY_TOOL
+from aof.app.faults import record
 from aof.core.errors import AofError
 
 _Context = ServerRequestContext[Any, Any]
+_Params = TypeVar("_Params")
+_Answer = TypeVar("_Answer")
 _INSTRUCTIONS = (
     "A shared fabric of tasks. Claim a task before you work on it, complete it with a summary, block it with a reason. "
     "Errors name the call that works."
@@ -74,16 +78,36 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
         get_tool_input_schema=_no_header_repeats_an_argument,
-        on_list_tools=list_tools,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_subscribe_resource=changes.subscribe,
-        on_unsubscribe_resource=changes.unsubscribe,
-        on_subscriptions_listen=changes.listen,
+        on_list_tools=_edged(list_tools),
+        on_list_resources=_edged(list_resources),
+        on_list_resource_templates=_edged(list_templates),
+        on_read_resource=_edged(read_resource),
+        on_subscribe_resource=_edged(changes.subscribe),
+        on_unsubscribe_resource=_edged(changes.unsubscribe),
+        on_subscriptions_listen=_edged(changes.listen),
     )
     _add_calls(server, hub, alone)
     return server
+
+
+def _edged(
+    handler: Callable[[_Context, _Params], Awaitable[_Answer]],
+) -> Callable[[_Context, _Params], Awaitable[_Answer]]:
+    """The same handler; what nobody foresaw is told as a fault with a reference, and logged."""
+
+    async def edged(ctx: _Context, params: _Params) -> _Answer:
+        try:
+            return await handler(ctx, params)
+        except MCPError:
+            raise
+        except AofError as error:
+            raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
+        except Exception as error:  # noqa: BLE001 - the edge of one request
+            reference = record(handler.__name__, error)
+            said = f"the server failed (reference {reference})"
+            raise MCPError(INTERNAL_ERROR, said, {"reference": reference}) from None
+
+    return edged
 
 
 def _no_header_repeats_an_argument(_tool: str) -> None:
@@ -108,8 +132,8 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
                 return await followed.handle(hub, result)
         except AofError as error:
             return refused(error)
-        except Exception:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
-            return broken(operation)
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            return broken(operation, error)
         return answered(result, secrets)
 
     async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
@@ -126,7 +150,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         return await followed.cancel(hub, params, caller, alone)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
-    server.add_request_handler("tasks/get", GetTaskRequestParams, get_task)
-    server.add_request_handler("tasks/update", followed.UpdateTaskRequestParams, update_task)
-    server.add_request_handler("tasks/cancel", GetTaskRequestParams, cancel_task)
+    server.add_request_handler("tasks/get", GetTaskRequestParams, _edged(get_task))
+    server.add_request_handler("tasks/update", followed.UpdateTaskRequestParams, _edged(update_task))
+    server.add_request_handler("tasks/cancel", GetTaskRequestParams, _edged(cancel_task))
     server.extensions[followed.EXTENSION] = {}

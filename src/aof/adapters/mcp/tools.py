@@ -5,7 +5,6 @@ Must not know what an operation does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from aof.adapters.mcp.secrecy import SECRETS, parted, without_secret
 from aof.adapters.mcp.sessions import Session
 from aof.app.calling import Caller, parameters, perform
 from aof.app.catalogue import Operation, Params, listed_in
+from aof.app.faults import record
 from aof.app.schemas import input_schema, output_schema
 from aof.app.telling import Told, told
 from aof.bridge import Gone, asked
@@ -25,7 +25,6 @@ from aof.core.errors import AofError, InvalidInput
 
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
-_log = logging.getLogger(__name__)
 
 
 def tools(tiers: tuple[str, ...]) -> list[Tool]:
@@ -108,11 +107,13 @@ def refused(error: AofError) -> CallToolResult:
     return _failed(told(error, spell))
 
 
-def broken(operation: Operation) -> CallToolResult:
-    """A fault of ours, without a word about our insides."""
-    _log.exception("%s failed", operation.tool)
-    hint = "try again; if it stays, look at the server's log and run 'aof doctor'"
-    return _failed(Told(code="internal", kind="internal", message=f"{operation.tool} failed", hint=hint))
+def broken(operation: Operation, error: Exception) -> CallToolResult:
+    """A fault of ours, without a word about our insides; the server's log has more under the reference."""
+    reference = record(operation.tool, error)
+    message = f"{operation.tool} failed (reference {reference})"
+    hint = "try again; if it stays, look at the server's log under this reference and run 'aof doctor'"
+    details = {"reference": reference}
+    return _failed(Told(code="internal", kind="internal", message=message, hint=hint, details=details))
 
 
 def _failed(error: Told) -> CallToolResult:

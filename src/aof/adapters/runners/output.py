@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 PREFIX = b"AOF/1 "
@@ -14,7 +16,7 @@ _GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 class Kept:
     """One stream: a pipe that is read and a file that grows. What is `hidden` is blotted out in the file."""
 
-    def __init__(self, pipe: int, path: str, shown: str, most: int, hidden: bytes = b"") -> None:
+    def __init__(self, pipe: int, path: str, shown: str, most: int, hidden: Iterable[bytes] = ()) -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
         self._shown = shown
@@ -22,7 +24,7 @@ class Kept:
         self._file = os.open(path, _GROWING, 0o600)
         self.came = 0
         self.kept = 0
-        self._hidden = hidden
+        self._hidden = tuple(secret for secret in hidden if secret)
         self._back = b""
 
     def read(self) -> bytes | None:
@@ -42,15 +44,15 @@ class Kept:
     def _keep(self, data: bytes) -> None:
         room = data[: max(self._most - self.kept, 0)]
         if room:
-            self.kept += os.write(self._file, room)
+            with suppress(OSError):  # a full disk costs the copy, not the messages in it
+                self.kept += os.write(self._file, room)
 
     def _blotted(self, data: bytes) -> bytes:
         """Without what is hidden, as long as before; an end that may be the beginning of it is held back."""
-        if not self._hidden:
-            return data
-        whole = (self._back + data).replace(self._hidden, b"*" * len(self._hidden))
-        longest = min(len(self._hidden) - 1, len(whole))
-        back = next((size for size in range(longest, 0, -1) if self._hidden.startswith(whole[-size:])), 0)
+        whole = self._back + data
+        for secret in self._hidden:
+            whole = whole.replace(secret, b"*" * len(secret))
+        back = max((_begun(whole, secret) for secret in self._hidden), default=0)
         self._back = whole[len(whole) - back :]
         return whole[: len(whole) - back]
 
@@ -58,13 +60,20 @@ class Kept:
         """Let go of pipe and file; the file says so when it does not hold everything."""
         self._keep(self._back)
         if self.came > self.kept:
-            os.write(self._file, f"\n[{self.came - self.kept:,} bytes more were not kept]\n".encode())
+            with suppress(OSError):
+                os.write(self._file, f"\n[{self.came - self.kept:,} bytes more were not kept]\n".encode())
         os.close(self.pipe)
         os.close(self._file)
 
     def told(self) -> dict[str, Any]:
         """Where it lies and how much of it there is."""
         return {"path": self._shown, "bytes": self.came, "kept": self.kept}
+
+
+def _begun(data: bytes, secret: bytes) -> int:
+    """How much of the data's end may be the beginning of the secret."""
+    longest = min(len(secret) - 1, len(data))
+    return next((size for size in range(longest, 0, -1) if secret.startswith(data[-size:])), 0)
 
 
 class Messages:

@@ -19,6 +19,7 @@ import msgspec
 
 from aof.adapters.runners import processes
 from aof.adapters.runners.output import Kept, Messages
+from aof.app.faults import record
 from aof.beneath import Beneath
 from aof.core.errors import RunnerFailed
 from aof.ports.clock import Clock
@@ -91,7 +92,7 @@ class ProcessRunner:
         assert process.stdout is not None
         assert process.stderr is not None
         self._note(folder, work, process.pid)
-        hidden = work.secret.rpartition("/")[2].encode()
+        hidden = (work.secret.rpartition("/")[2].encode(), work.nonce.encode())
         out = Kept(os.dup(process.stdout.fileno()), f"{folder}/output.log", f"{shown}/output.log", self._most, hidden)
         err = Kept(os.dup(process.stderr.fileno()), f"{folder}/errors.log", f"{shown}/errors.log", self._most, hidden)
         process.stdout.close()
@@ -157,6 +158,7 @@ class ProcessRunner:
             "AOF_ACTOR": work.agent,
             "AOF_EPOCH": str(work.epoch),
             "AOF_RUN_SECRET": work.secret,
+            "AOF_MESSAGE_NONCE": work.nonce,
             **({"AOF_HOP": work.hop} if work.hop is not None else {}),
         }
 
@@ -198,12 +200,15 @@ class ProcessRunner:
         _signal(worker, signal.SIGKILL)
         if self._workers.pop(worker.work.run_id, None) is None:
             return
-        while self._heard(worker):
-            pass
-        while self._noise(worker):
-            pass
-        for text in worker.messages.last():
-            self._listener.said(worker.work, text)
+        try:
+            while self._heard(worker):
+                pass
+            while self._noise(worker):
+                pass
+            for text in worker.messages.last():
+                self._listener.said(worker.work, text)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
+            record(f"reading the output of {worker.work.run_id}", error)
         for fd in (worker.out.pipe, worker.err.pipe, worker.exit_fd):
             if fd is not None:
                 self._forget(fd)

@@ -86,7 +86,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
     def _moved(self, records: Records, task: Task, now: int) -> Verdict:
         reason = self.reason()
         if (task.status, self.status) == ("in-progress", "review") and task.lease is not None:
-            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, **self.said())
+            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, self.said())
             return Decision(drafts=drafts)
         verdict = decide(records, self._update(reason), now)
         if isinstance(verdict, Decision):

@@ -19,6 +19,7 @@ HUMAN: Final = "human"  # at the end of an escalation: any person
 Risk = Literal["low", "medium", "high"]
 RunnerKind = Literal["process", "pull", "a2a", "human"]
 RoleKind = Literal["worker", "reviewer", "lead"]
+MessageForm = Literal["nonce", "plain"]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -51,7 +52,10 @@ class Autonomy(_Part, frozen=True, kw_only=True):
 
 
 class Runner(_Part, frozen=True, kw_only=True):
-    """What executes an agent's runs. A process gets an argument list, never a shell."""
+    """What executes an agent's runs. A process gets an argument list, never a shell.
+
+    `messages` says which printed lines are messages: those with the run's nonce, or also plain ones.
+    """
 
     kind: RunnerKind = "pull"
     command: tuple[str, ...] = ()
@@ -60,6 +64,7 @@ class Runner(_Part, frozen=True, kw_only=True):
     cwd: str | None = None
     grace: str | None = None
     ack_timeout: str | None = None
+    messages: MessageForm = "nonce"
 
     @property
     def grace_ms(self) -> int | None:

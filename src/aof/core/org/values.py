@@ -94,6 +94,9 @@ def _runner(runner: Runner, at: _At, who: str) -> Iterator[Finding]:
     if runner.kind != "process" and runner.command:
         detail = f"{who} has a command, but its runner kind is '{runner.kind}'"
         yield _wrong((*at, "command"), detail, "say 'kind: process', or remove the command", "unused_command")
+    if runner.kind != "process" and runner.messages == "plain":
+        detail = f"{who} has 'messages: plain', but only a process prints messages"
+        yield _wrong((*at, "messages"), detail, "say 'kind: process', or remove the line", "unused_messages")
     yield from _duration((*at, "grace"), runner.grace, who)
     yield from _duration((*at, "ackTimeout"), runner.ack_timeout, who)
 

@@ -138,14 +138,14 @@ def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) 
 
 def apply_result(task: Task, result: Result, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
     """The transitions of a result that is on record already, as recovery and session end need them."""
-    more |= {"notes": result.notes} if result.notes else {}
+    said = more | ({"notes": result.notes} if result.notes else {})
     by = (result.agent_id, result.run_id)
-    return _applied(task, result.outcome, by, result.blockers or (), now, reason=reason, **more)
+    return _applied(task, result.outcome, by, result.blockers or (), now, reason=reason, said=said)
 
 
-def submit(task: Task, by: tuple[str, str], now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
-    """Close the run and put the task into review, without a result."""
-    return _applied(task, "needs_review", by, (), now, reason=reason, **more)
+def submit(task: Task, by: tuple[str, str], now: int, reason: str | None, said: dict[str, Any]) -> tuple[Draft, ...]:
+    """Close the run and put the task into review, without a result; `said` goes into the event beside the reason."""
+    return _applied(task, "needs_review", by, (), now, reason=reason, said=said)
 
 
 def _applied(
@@ -156,13 +156,16 @@ def _applied(
     now: int,
     *,
     reason: str | None = None,
-    **more: Any,
+    said: dict[str, Any] | None = None,
 ) -> tuple[Draft, ...]:
-    """Close the run and walk the task through the transitions of its outcome."""
+    """Close the run and walk the task through the transitions of its outcome.
+
+    `said` comes as one value: its keys are a sender's, and must never meet the names of parameters.
+    """
     agent, run = by
     ended = {"agent": agent, "outcome": outcome}
     closed = Draft(type="task.attempt.completed", task_id=task.id, run_id=run, payload=ended)
-    named: dict[str, Any] = more | ({"blockers": list(blockers)} if blockers else {})
+    named: dict[str, Any] = (said or {}) | ({"blockers": list(blockers)} if blockers else {})
     if outcome == "blocked":
         held = "; ".join(blockers) or "the run reported that it is blocked"
         moved = to_blocked(task, now, kind="blocked", reason=held, by=agent, origin="in-progress", **named)

@@ -1,0 +1,311 @@
+"""Whatever one action, message, run or job of `aof up` raises, it is recorded, and everybody else's work is finished.
+
+What is broken here is taken from the tables that the service works by, so that a new row is covered at once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aof import daemon
+from aof.adapters.runners.process import ProcessRunner
+from aof.app import hosting, tick
+from aof.app.fabric import Fabric
+from aof.app.hosting import Hosting
+from aof.app.tick import Tick
+from aof.bootstrap import open_fabric
+from aof.core.errors import AofError, LockTimeout
+from aof.core.messages.message import Message
+from aof.core.scheduling.plan import plan
+from aof.core.scheduling.snapshot import Action, Plan, Snapshot
+from aof.daemon import Service
+from aof.ports.runner import Ended
+from aof.protocol.messages import PAYLOADS
+from tests.support.messages import accepted, rejected, report, request, update
+from tests.support.service import directory, scripted
+
+REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
+
+
+class Bench:
+    """A data directory with a task that everything goes wrong with, and two that nothing is wrong with."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        agents = {
+            "ada": scripted(*(words or ("update=on", "report=done"))),
+            "bert": scripted("update=on", "report=done"),
+        }
+        self.root = directory(folder, agents)
+        self.said = io.StringIO()
+        self.calls = 0
+        with open_fabric(self.root, actor="pm") as fabric:
+            self.victim = fabric.create("Victim", agent="ada", max_attempts=2, priority="critical").task_id
+            self.others = [fabric.create(f"Other {number}", agent="bert").task_id for number in range(2)]
+
+    def breaks(self, *_given: Any, **_named: Any) -> Any:
+        """Raise what nobody foresaw."""
+        self.calls += 1
+        raise ZeroDivisionError("injected \x1b[31m fault")
+
+    def run(self) -> list[dict[str, Any]]:
+        """Serve until nothing is left to do; what was said."""
+        with open_fabric(self.root, actor="pm") as fabric:
+            Service(fabric, once=True, log_json=True, out=self.said).run()
+            assert fabric.doctor().ok, fabric.doctor()
+            return [json.loads(line) for line in self.said.getvalue().splitlines()]
+
+    def check(self, lines: list[dict[str, Any]], *, most: int = 10) -> None:
+        """The others are finished, the fault is told with a reference, and nobody span."""
+        with open_fabric(self.root, actor="pm") as fabric:
+            assert [fabric.get(one).status for one in self.others] == ["review", "review"]
+        assert 1 <= self.calls <= most, "it was reached, and it was not tried again and again"
+        told = [line["reason"] for line in lines if line["action"] == "fault"]
+        assert told
+        for reason in told:
+            assert REFERENCE.search(reason)
+            assert "\x1b" not in reason
+
+
+@pytest.mark.parametrize("name", sorted(tick._CARRIERS))
+def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    carrier, planned = tick._CARRIERS[name], Tick.planned
+
+    def broken(self: Tick, action: Action, task: Any) -> str | None:
+        return bench.breaks() if task.id == bench.victim else carrier(self, action, task)
+
+    def forced(self: Tick, snapshot: Snapshot) -> Plan:
+        found = planned(self, snapshot)
+        known = {task.id for task in (*snapshot.ready, *snapshot.running)}
+        others = tuple(one for one in found.actions if one.task_id != bench.victim)
+        one = (Action(action=name, task_id=bench.victim, reason="injected"),) if bench.victim in known else ()
+        return msgspec.structs.replace(found, actions=(*one, *others))
+
+    monkeypatch.setitem(tick._CARRIERS, name, broken)
+    monkeypatch.setattr(Tick, "planned", forced)
+    bench.check(bench.run())
+
+
+@pytest.mark.parametrize("name", [*sorted(hosting._MEANINGS), None], ids=str)
+def test_an_end_that_raises_holds_up_nobody_else(
+    name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    ended = Hosting.ended
+    meaning: Callable[[Hosting, Ended], None] = hosting._MEANINGS.get(name or "", Hosting._over)
+
+    def broken(self: Hosting, end: Ended) -> None:
+        if end.work.task_id == bench.victim:
+            bench.breaks()
+        meaning(self, end)
+
+    def stopped(self: Hosting, end: Ended) -> None:
+        ended(self, msgspec.structs.replace(end, stopped=name) if end.work.task_id == bench.victim else end)
+
+    if name is None:
+        monkeypatch.setattr(Hosting, "_over", broken)
+    else:
+        monkeypatch.setitem(hosting._MEANINGS, name, broken)
+    monkeypatch.setattr(Hosting, "ended", stopped)
+    monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
+    bench.check(bench.run())
+
+
+def _when_others_are_done(bench: Bench) -> Callable[[Service], bool]:
+    def finished(self: Service) -> bool:
+        done = all(self._fabric.get(one).status == "review" for one in bench.others)
+        return done and bench.calls > 0 and not self._hosting.hosted
+
+    return finished
+
+
+SENT: dict[str, Callable[[str], dict[str, Any]]] = {
+    "completion.report": report,
+    "status.update": lambda task_id: update(task_id, progress="on"),
+    "handoff.request": lambda task_id: request(task_id[:-3] + "002", task_id, to_agent="bert"),
+    "handoff.accepted": lambda task_id: accepted(task_id, "ada"),
+    "handoff.rejected": lambda task_id: rejected(task_id, "ada"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(PAYLOADS))
+def test_a_message_that_raises_is_refused_and_the_next_one_taken(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    decide = Message.decide
+
+    def broken(self: Message, records: Any, now: int) -> Any:
+        return bench.breaks() if self.type == kind and self.task_id == bench.victim else decide(self, records, now)
+
+    monkeypatch.setattr(Message, "decide", broken)
+    if kind == "handoff.request":
+        bench.victim = bench.victim[:-3] + "002"
+    with open_fabric(bench.root, actor="pm") as fabric:
+        first = SENT[kind](fabric.list(agent="ada").tasks[0].id)
+        wrong, right = fabric.send([first, update(bench.others[0], "bert", notes="still here")])
+        assert (wrong.outcome, wrong.reason, wrong.type) == ("rejected", "internal", kind)
+        name = REFERENCE.search(str(wrong.detail))
+        assert name is not None
+        assert right.outcome == "accepted"
+        (event,) = [one for one in fabric.events() if one.type == "protocol.message.rejected"]
+        assert (event.payload["reason"], name.group() in event.payload["detail"]) == ("internal", True)
+
+
+def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, "update=boom", "report=done")
+    decide = Message.decide
+
+    def broken(self: Message, records: Any, now: int) -> Any:
+        bad = self.type == "status.update" and self.task_id == bench.victim
+        return bench.breaks() if bad else decide(self, records, now)
+
+    monkeypatch.setattr(Message, "decide", broken)
+    lines = bench.run()
+    with open_fabric(bench.root, actor="pm") as fabric:
+        assert {fabric.get(one).status for one in (bench.victim, *bench.others)} == {"review"}
+        (event,) = [one for one in fabric.events(task_id=bench.victim) if one.type == "protocol.message.rejected"]
+    assert REFERENCE.search(event.payload["detail"])
+    assert any(line["action"] == "message" and "internal" in line["reason"] for line in lines)
+
+
+STEPS = {
+    ProcessRunner: ("start", "stop", "orphaned", "sweep", "_heard", "_noise"),
+    Hosting: ("_deliver", "_recorded", "_beat", "_fence"),
+}
+
+
+@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, names in STEPS.items() for name in names])
+def test_a_step_of_a_run_that_raises_holds_up_nobody_else(
+    owner: type[Any], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    step = getattr(owner, name)
+
+    def concerns(given: object) -> bool:
+        work = getattr(given, "work", given)
+        place = getattr(work, "task_id", work)
+        return isinstance(place, str) and bench.victim.removeprefix("TASK-") in place
+
+    def broken(self: Any, *given: Any, **named: Any) -> Any:
+        return bench.breaks() if concerns(given[0]) else step(self, *given, **named)
+
+    monkeypatch.setattr(owner, name, broken)
+    bench.run()
+    with open_fabric(bench.root, actor="pm") as fabric:
+        assert [fabric.get(one).status for one in bench.others] == ["review", "review"]
+    assert bench.calls <= 30
+
+
+@pytest.mark.parametrize("name", sorted(daemon._JOBS))
+def test_a_job_that_raises_once_is_tried_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    job = daemon._JOBS[name]
+    monkeypatch.setitem(daemon._JOBS, name, lambda service: job(service) if bench.calls else bench.breaks())
+    bench.check(bench.run())
+
+
+@pytest.mark.parametrize("name", ["poll", "fence"])
+def test_a_host_that_raises_once_goes_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    step = getattr(Hosting, name)
+    monkeypatch.setattr(Hosting, name, lambda self, *given: step(self, *given) if bench.calls else bench.breaks())
+    bench.check(bench.run())
+
+
+def test_a_job_that_keeps_failing_ends_only_a_service_that_is_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    monkeypatch.setitem(daemon._JOBS, "tick", bench.breaks)
+    with pytest.raises(ZeroDivisionError):
+        bench.run()
+    assert bench.calls == 3
+
+
+def test_a_task_that_no_plan_can_be_made_for_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+
+    def broken(snapshot: Snapshot, *given: Any) -> Plan:
+        if any(task.id == bench.victim for task in snapshot.ready):
+            bench.breaks()
+        return plan(snapshot, *given)
+
+    monkeypatch.setattr(tick, "plan", broken)
+    lines = bench.run()
+    bench.check(lines, most=200)
+    assert len([line for line in lines if line["action"] == "fault"]) <= 3, "said once, then seldom"
+
+
+def test_the_machines_trouble_with_one_task_holds_up_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    execute = Fabric._execute
+    failures = 2
+
+    def busy(self: Fabric, command: Any) -> Any:
+        nonlocal failures
+        if command.task_id == bench.victim and type(command).__name__ == "EndSession" and failures:
+            failures -= 1
+            raise LockTimeout("somebody holds the lock", "try again")
+        return execute(self, command)
+
+    monkeypatch.setattr(Fabric, "_execute", busy)
+    lines = bench.run()
+    with open_fabric(bench.root, actor="pm") as fabric:
+        assert {fabric.get(one).status for one in (bench.victim, *bench.others)} == {"review"}, "it was tried again"
+    assert len([line for line in lines if line["action"] == "trouble"]) == 2
+
+
+def test_a_log_that_nobody_reads_any_more_ends_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(28, "no space left on device")
+
+    with open_fabric(bench.root, actor="pm") as fabric:
+        assert Service(fabric, once=True, out=Full()).run() == 0
+        assert {fabric.get(one).status for one in (bench.victim, *bench.others)} == {"review"}
+
+
+def test_a_tick_by_hand_goes_on_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = directory(tmp_path, {})
+    with open_fabric(root, actor="pm") as fabric:
+        first, second = (fabric.create(title, backlog=True).task_id for title in ("One", "Two"))
+        carrier = tick._CARRIERS["promote"]
+
+        def broken(self: Tick, action: Action, task: Any) -> str | None:
+            if task.id == first:
+                raise RuntimeError("injected")
+            return carrier(self, action, task)
+
+        monkeypatch.setitem(tick._CARRIERS, "promote", broken)
+        ticked = fabric.tick()
+        assert [one.task_id for one in ticked.actions] == [second]
+        (left,) = [one for one in ticked.left if one.task_id == first]
+        assert REFERENCE.search(left.reason)
+
+
+def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = directory(tmp_path, {})
+
+    def busy(*_given: Any) -> None:
+        raise LockTimeout("somebody holds the lock", "try again")
+
+    monkeypatch.setitem(tick._CARRIERS, "promote", busy)
+    with open_fabric(root, actor="pm") as fabric:
+        fabric.create("One", backlog=True)
+        with pytest.raises(AofError, match="holds the lock"):
+            fabric.tick()
