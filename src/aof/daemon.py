@@ -30,6 +30,7 @@ from aof.core.tasks.graph import retry_at
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
 from aof.core.workflows.state import HopState, leases, workflow_of
+from aof.stores.filesystem.another_log import keep_out
 from aof.stores.filesystem.store import FilesystemStore
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
@@ -39,6 +40,7 @@ _SHARE = 200  # a scan or a tick may take one part in so many of the time
 _CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
 _CALMEST = 0.05  # seconds; a longer calm would hold up work
 _TROUBLE = 1.0
+_OTHERS_WORKER = 0.25  # seconds after which a worker that was in the way may have ended
 _CHECKPOINT_AFTER = 1_000  # events
 
 
@@ -66,9 +68,10 @@ class Service:
         self._out = out or sys.stdout
         self._selector = selectors.DefaultSelector()
         self._hosting = Hosting(fabric, self._tell)
-        self._hosting.runner = ProcessRunner(
+        self._runner = ProcessRunner(
             store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
         )
+        self._hosting.runner = self._runner
         self._tick = Tick(fabric, self._hosting)
         self._signals = 0
         self._idle = False
@@ -88,6 +91,7 @@ class Service:
         before = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
         try:
+            keep_out(f"{self._store.paths.root}/.gitignore", self._store.disk)
             self._observe()
             self._scan()
             self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
@@ -98,6 +102,7 @@ class Service:
             return 0 if self._signals < _HARD else 1
         finally:
             self._hosting.stop_all("shutdown", hard=True)
+            self._runner.close()
             signal.set_wakeup_fd(waking)
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -122,6 +127,10 @@ class Service:
                     watch.watch(folder, CHANGES)
             with suppress(OSError):
                 watch.watch(f"{paths.root}/org", CHANGES)
+            if (trust := self._fabric._trust) is not None:  # noqa: SLF001 - puts the parts together
+                with suppress(OSError):
+                    os.makedirs(trust.folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as everywhere here
+                    watch.watch(trust.folder, CHANGES)
             self._selector.register(watch.fd, selectors.EVENT_READ, self._changed)
 
     def _serve(self) -> None:
@@ -158,6 +167,9 @@ class Service:
         later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions
+        if self._hosting.waiting:
+            self._hosting.waiting = False
+            self._due = min(self._due, self._clock.monotonic() + _OTHERS_WORKER)
 
     def _sleep(self) -> None:
         """Until something happens or is due."""

@@ -16,7 +16,7 @@ import pytest
 
 from aof.bootstrap import open_fabric
 from tests.support.requirements import requirement
-from tests.support.served import create, events, once, output, processes, task
+from tests.support.served import create, events, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -38,7 +38,7 @@ class TestTheServiceItself:
             assert task(root, task_id).status == "in-progress"
             (pid,) = processes(root, f"RUN-{task_id[5:]}-1")
             up.end(signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
+        _until(lambda: not lives(pid), "the end of the worker with its service")
         with open_fabric(root, actor="pm") as fabric:
             _until(lambda: [one.action for one in fabric.tick().actions] == ["stale_heartbeat"], "recovery")
             assert fabric.get(task_id).status == "ready"
@@ -50,6 +50,7 @@ class TestTheServiceItself:
             up.wait("message", task_id)
             orphans = processes(root, f"RUN-{task_id[5:]}-1")
             assert len(orphans) == 2
+            freeze(root, task_id)
             up.end(signal.SIGKILL)
         assert all(lives(pid) for pid in orphans)
         chart(root, {"ada": scripted("report=done"), "bert": {}})
@@ -71,6 +72,7 @@ class TestTheServiceItself:
             other.wait("message", theirs)
             with Up(here) as up:
                 up.wait("message", mine)
+                freeze(here, mine)
                 up.end(signal.SIGKILL)
             (orphan,), (neighbour,) = (
                 processes(root, f"RUN-{one[5:]}-1") for root, one in ((here, mine), (there, theirs))

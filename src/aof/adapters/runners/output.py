@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from aof.adapters.runners.redaction import Redaction
+
 PREFIX = b"AOF/1 "
 _LONGEST_LINE = 10 * 1024 * 1024 + 4096  # what is longer is passed on cut, so that it is refused for its size
 _CHUNK = 65_536
 
 
 class Kept:
-    """One stream: a pipe that is read and a file that grows. What is `hidden` is blotted out in the file."""
+    """One stream: a pipe that is read and a file that grows, for its owner only; known secrets are blotted out."""
 
-    def __init__(self, pipe: int, path: str, shown: str, most: int, hidden: bytes = b"") -> None:
+    def __init__(self, pipe: int, path: str, shown: str, most: int, redaction: Redaction) -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
         self._shown = shown
         self._most = most
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._file = os.open(path, flags, 0o600)
         self.came = 0
         self.kept = 0
-        self._hidden = hidden
-        self._back = b""
+        self._redaction = redaction
 
     def read(self) -> bytes | None:
         """What has come since; empty when nothing has, None at the end."""
@@ -35,7 +37,7 @@ class Kept:
         if not data:
             return None
         self.came += len(data)
-        self._keep(self._blotted(data))
+        self._keep(self._redaction.feed(data))
         return data
 
     def _keep(self, data: bytes) -> None:
@@ -43,19 +45,9 @@ class Kept:
         if room:
             self.kept += os.write(self._file, room)
 
-    def _blotted(self, data: bytes) -> bytes:
-        """Without what is hidden, as long as before; an end that may be the beginning of it is held back."""
-        if not self._hidden:
-            return data
-        whole = (self._back + data).replace(self._hidden, b"*" * len(self._hidden))
-        longest = min(len(self._hidden) - 1, len(whole))
-        back = next((size for size in range(longest, 0, -1) if self._hidden.startswith(whole[-size:])), 0)
-        self._back = whole[len(whole) - back :]
-        return whole[: len(whole) - back]
-
     def close(self) -> None:
         """Let go of pipe and file; the file says so when it does not hold everything."""
-        self._keep(self._back)
+        self._keep(self._redaction.rest())
         if self.came > self.kept:
             os.write(self._file, f"\n[{self.came - self.kept:,} bytes more were not kept]\n".encode())
         os.close(self.pipe)

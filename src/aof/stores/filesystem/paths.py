@@ -25,7 +25,9 @@ DIRECTORIES = (
 )
 # Two histories cannot be merged line by line: git keeps one of them and says that there is a conflict.
 UNMERGED = ("events/*.jsonl -merge",)
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
+# What workers print is for this machine: it may hold what nobody wants in a repository.
+UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
+IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
 
 class Paths:
