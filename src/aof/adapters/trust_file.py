@@ -101,17 +101,25 @@ class TrustFile:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return frozenset()
-        with os.fdopen(fd, "rb") as file:
+        try:
             found = os.fstat(fd)
             ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
             if not ours or found.st_mode & _WRITABLE_BY_OTHERS or found.st_size > _MOST:
                 return frozenset()
-            try:
-                held = msgspec.json.decode(file.read(_MOST), type=_File)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                return frozenset()
+            held = msgspec.json.decode(_whole(fd), type=_File)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return frozenset()
+        finally:
+            os.close(fd)
         known = held.schema_version == _VERSION and held.data_dir == self._named
         return frozenset(held.commands) if known else frozenset()
+
+
+def _whole(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 65_536):
+        parts.append(part)
+    return b"".join(parts)
 
 
 def state_folder(environment: Mapping[str, str]) -> str:

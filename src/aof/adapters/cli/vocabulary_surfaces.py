@@ -30,7 +30,7 @@ VERBS: tuple[Verb, ...] = (
         "trust",
         "see the commands of this data directory, and allow AOF to start them on this machine",
         "trust:trust",
-        arguments=(Argument("list|revoke", "only show them, or allow none any more", required=False, target="action"),),
+        arguments=(Argument("ACTION", "list: only show them; revoke: allow none any more", required=False),),
         options=(Option("--yes", "allow them without asking"),),
         help="Agents and notifications run commands that the data directory names, and a data directory can come from "
         "anybody. Each command is allowed with its arguments, variables and folder; what a script contains is not "
