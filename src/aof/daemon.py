@@ -156,8 +156,9 @@ class Service:
             self._scan()
         if self._touched and now >= self._touched_at:
             self._take_in()
-        if now < self._due:
+        if now < self._due and not self._hosting.freed:
             return
+        self._hosting.waiting, self._hosting.freed = set(), False
         began = self._clock.monotonic()
         ticked = self._tick.ticked(explain=False)
         for action in ticked.actions:
@@ -168,7 +169,6 @@ class Service:
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions
         if self._hosting.waiting:
-            self._hosting.waiting = False
             self._due = min(self._due, self._clock.monotonic() + _OTHERS_WORKER)
 
     def _sleep(self) -> None:

@@ -48,7 +48,8 @@ def chart(root: Path, agents: dict[str, Any]) -> None:
     ]
     (root / "org").mkdir(exist_ok=True)
     (root / "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": listed}), encoding="utf-8")
-    trust_data_dir(root)
+    if agents:
+        trust_data_dir(root)
 
 
 def workflow(root: Path, document: dict[str, Any]) -> None:

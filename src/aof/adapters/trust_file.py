@@ -16,6 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from aof.core.errors import SettingsUnusable, StorageFailed
+from aof.core.shapes import ready
 from aof.hashing import hexdigest
 from aof.ports.trust import Command
 
@@ -106,7 +107,7 @@ class TrustFile:
             ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
             if not ours or found.st_mode & _WRITABLE_BY_OTHERS or found.st_size > _MOST:
                 return frozenset()
-            held = msgspec.json.decode(_whole(fd), type=_File)
+            held = msgspec.json.decode(_whole(fd), type=ready(_File))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return frozenset()
         finally:

@@ -60,7 +60,8 @@ class Hosting:
         self._runs: dict[str, _Hosted] = {}
         self._warned: set[str] = set()
         self._untrusted: dict[str, object] = {}
-        self.waiting = False  # for a worker of somebody else to end, which no event tells of
+        self.waiting: set[str] = set()  # places where an earlier worker was in the way
+        self.freed = False  # one of them is free
         self.runner: Runner
 
     @property
@@ -98,7 +99,7 @@ class Hosting:
             return why
         place = run_place(task.id, hop)
         if why := self.runner.reserve(place):
-            self.waiting = True
+            self.waiting.add(place)
             return why
         try:
             return self._within_limits(task, known, hop)
@@ -193,7 +194,7 @@ class Hosting:
         """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
         at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
         if not_ended := self.runner.end(at, attempt_of(run_id), run_id):
-            self.waiting = True
+            self.waiting.add(at)
             return not_ended
         self._orphaned -= {run_id}
         if why == "cancelled":
@@ -251,6 +252,7 @@ class Hosting:
         """Record how the worker ended, then end its session by what that means."""
         work = ended.work
         self._runs.pop(work.run_id, None)
+        self.freed |= work.place in self.waiting
         self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
         self._attempt(work, lambda: self._recorded(ended))
         self._attempt(work, lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended))

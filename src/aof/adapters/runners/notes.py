@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from aof.adapters.runners import processes
+from aof.core.shapes import ready
 from aof.ports.clock import Clock
 from aof.ports.runner import Work
 
@@ -47,7 +48,7 @@ def read(root: str, place: str, attempt: int) -> Note | None:
     try:
         fd = os.open(path(root, place, attempt), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
-            return msgspec.json.decode(file.read(1_000_000), type=Note)
+            return msgspec.json.decode(file.read(1_000_000), type=ready(Note))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
