@@ -215,7 +215,15 @@ class TestTheServiceItself:
         task_id = create(root, "ada")
         command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "up", "--once"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
-        assert [line.split()[1] for line in said] == ["up", "environment", "assign", "message", "exit", "session_end", "down"]
+        assert [line.split()[1] for line in said] == [
+            "up",
+            "environment",
+            "assign",
+            "message",
+            "exit",
+            "session_end",
+            "down",
+        ]
         assert all(task_id in line for line in said[1:-1])
 
 

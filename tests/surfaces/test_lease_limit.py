@@ -15,6 +15,8 @@ def test_nobody_gets_a_lease_of_more_than_a_day_from_any_surface(doors: Doors) -
         assert isinstance(refused, Refusal)
         assert refused.code == "invalid"
         door.elsewhere.claim(task_id, agent="ada")
+        if door.name == "cli":
+            continue  # `aof heartbeat` renews by the lease's own length
         refused = door.ask("heartbeat", task_id=task_id, agent="ada", ttl=TOO_LONG)
         assert isinstance(refused, Refusal)
         assert refused.code == "invalid"

@@ -163,15 +163,13 @@ class Hosting:
     def _warn_of_dropped(self, work: Work) -> None:
         """Once per agent: an agent that needs a key must be given it by name."""
         names = self.runner.dropped(work)
-        if names and work.agent not in self._warned:
-            self._warned.add(work.agent)
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            self._tell(
-                "environment",
-                work.task_id,
-                f"{work.agent} does not get {', '.join(names[:_NAMED])}{more}; "
-                "name what it needs in its runner: inheritEnv: [NAME], or all",
-            )
+        if not names or work.agent in self._warned:
+            return
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        listed = "the variables named above" if self._warned else f"{', '.join(names[:_NAMED])}{more}"
+        self._warned.add(work.agent)
+        what = f"{work.agent} does not get {listed}; name what it needs in its runner: inheritEnv: [NAME], or all"
+        self._tell("environment", work.task_id, what)
 
     def stop(self, run_id: str, why: str) -> str | None:
         """End the worker of a hosted run."""

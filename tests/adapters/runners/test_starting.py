@@ -187,12 +187,11 @@ def test_a_worker_of_another_service_in_the_same_place_is_waited_for(tmp_path: P
     assert held is not None
     with Up(root) as up:
         up.wait("up")
-        lines = len(up.lines)
         assert task(root, task_id).status == "ready"
         places.free(held)
         up.wait("session_end", task_id)
-        assert lines
         up.end()
+    assert len(events(root, "task.attempt.started", task_id)) == 1
 
 
 def test_deleting_the_note_of_a_running_worker_does_not_let_another_one_in(tmp_path: Path) -> None:
@@ -225,6 +224,22 @@ def test_a_supervisor_that_was_killed_takes_its_worker_along_and_the_run_has_fai
         assert not any(lives(pid) for pid in everything)
         up.end()
     assert task(root, task_id).status == "deadletter"
+
+
+def test_a_spawner_that_was_killed_is_replaced_and_running_workers_go_on(tmp_path: Path) -> None:
+    root = directory(tmp_path, {"ada": scripted("update=on", "wait"), "bert": scripted("report=done")})
+    with Up(root) as up:
+        first = create(root, "ada")
+        up.wait("message", first)
+        supervisor = note(root, first)["supervisorPid"]
+        spawner = int(Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(spawner, signal.SIGKILL)
+        _until(lambda: not lives(spawner))
+        second = create(root, "bert")
+        up.wait("session_end", second)
+        assert task(root, first).status == "in-progress"
+        assert lives(note(root, first)["pid"])
+        up.end()
 
 
 def test_the_note_is_on_the_disk_when_the_worker_begins(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.support.service import Up, directory, scripted
 
 SERVICE = {
     "PATH": "/bin",
-    "HOME": "/home/x",
+    "HOME": "/h",
     "LANG": "C.UTF-8",
     "LC_ALL": "C",
     "TERM": "dumb",
@@ -65,8 +65,8 @@ def test_a_worker_gets_a_short_list_and_what_belongs_to_its_run() -> None:
 
 
 def test_the_chart_adds_values_and_names() -> None:
-    got = variables(work(env={"MODE": "fast", "HOME": "/h"}, inherit_env=("API_KEY", "MISSING")), SERVICE, "/data")
-    assert (got["MODE"], got["HOME"], got["API_KEY"]) == ("fast", "/h", "sk-1")
+    got = variables(work(env={"MODE": "fast", "HOME": "/other"}, inherit_env=("API_KEY", "MISSING")), SERVICE, "/data")
+    assert (got["MODE"], got["HOME"], got["API_KEY"]) == ("fast", "/other", "sk-1")
     assert "MISSING" not in got
     assert "LD_PRELOAD" not in got
 
@@ -86,7 +86,7 @@ def test_the_chart_cannot_make_a_worker_somebody_else() -> None:
 
 
 def test_what_was_dropped_is_named_only_where_the_chart_says_nothing() -> None:
-    assert dropped(work(), SERVICE) == ("API_KEY", "LD_PRELOAD", "PYTHONPATH", "SSH_AUTH_SOCK")
+    assert dropped(work(), SERVICE) == ("API_KEY", "SSH_AUTH_SOCK", "LD_PRELOAD", "PYTHONPATH")
     assert dropped(work(env={"A": "1"}), SERVICE) == ()
     assert dropped(work(inherit_env=("API_KEY",)), SERVICE) == ()
     assert dropped(work(inherit_env="all"), SERVICE) == ()
@@ -98,11 +98,13 @@ def test_a_service_warns_once_per_agent_and_its_workers_get_what_the_chart_names
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789")
     dump = [sys.executable, "-S", "-E", "-c", "import json, os; print(json.dumps(sorted(os.environ)))"]
     named = {"runner": {"kind": "process", "command": dump, "inheritEnv": ["SOME_API_KEY"]}}
-    root = directory(tmp_path, {"ada": dump, "bert": named})
+    root = directory(tmp_path, {"ada": dump, "bert": named, "cleo": dump})
     first, second, third = create(root, "ada"), create(root, "ada"), create(root, "bert")
+    create(root, "cleo")
     lines = once(root)
-    (warned,) = [line["reason"] for line in lines if line["action"] == "environment"]
+    warned, again = [line["reason"] for line in lines if line["action"] == "environment"]
     assert warned.startswith("ada does not get ")
+    assert again.startswith("cleo does not get the variables named above")
     assert "SOME_API_KEY" in warned
     assert "sk-0123456789" not in json.dumps(lines)
     assert "SOME_API_KEY" not in json.loads(output(root, first))

@@ -34,10 +34,13 @@ def variables(work: Work, service: Mapping[str, str], root: str) -> dict[str, st
 
 
 def dropped(work: Work, service: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the service's variables that a worker does not get, for an agent whose chart says nothing of any."""
+    """The names of the service's variables that a worker lacks because its chart says nothing of any; keys first."""
     if work.env or work.inherit_env:
         return ()
-    return tuple(sorted(n for n in service if not _is_passed(n, ()) and not n.startswith(_OURS) and n not in _SHELL))
+    names = (name for name in service if not _is_passed(name, ()) and not name.startswith(_OURS))
+    return tuple(
+        sorted((name for name in names if name not in _SHELL), key=lambda name: (not looks_secret(name), name))
+    )
 
 
 _SHELL = frozenset({"_", "PWD", "OLDPWD", "SHLVL"})  # a shell's own business, missed by nobody
