@@ -32,8 +32,11 @@ def main() -> None:
             plan(fabric)
             print(f"\n{fabric.status().total} tasks; 'aof tick --dry-run' says what would happen first:\n")
         aof_command(root, "tick", "--dry-run")
+        print("\n'aof trust' shows which commands would be started, and allows them:\n")
+        aof_command(root, "trust", "--yes")
         print("\n'aof up' starts the agents:\n")
         aof_command(root, "up", "--once")
+        aof_command(root, "trust", "revoke")
         print("\nwhat happened to each task, and why:\n")
         with aof.open(root, actor="maintainer") as fabric:
             told(fabric)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from aof.adapters.mounts import file_system, is_remote
@@ -23,10 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from aof.adapters.trust_file import TrustFile
     from aof.app.maintenance import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store
+    from aof.ports.trust import Command, Trust
     from aof.stores.filesystem.read_only import ReadOnlyStore
 
 
@@ -48,6 +50,7 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
+    trust = _Trust(root)
     return Fabric(
         store,
         clock,
@@ -55,10 +58,42 @@ def open_fabric(
         actor or os.environ.get("AOF_ACTOR") or _named_in(secret) or default_actor(),
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
-        notifier=_notifier(root, settings),
+        notifier=_notifier(root, settings, trust),
         workflows=WorkflowPath(root),
         secret=secret,
+        orphans=_Orphans(root, clock),
+        trust=trust,
     )
+
+
+class _Trust:
+    """What a person has allowed on this machine; loaded when a command is about to be started."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    @property
+    def folder(self) -> str:
+        """Where a change of it can be seen."""
+        return trust_file(self._root).folder
+
+    def covers(self, command: Command) -> bool:
+        """Whether exactly this command is allowed."""
+        return trust_file(self._root).covers(command)
+
+
+class _Orphans:
+    """Ends what is left of runs; what that takes is loaded when a lease has ended, which is seldom."""
+
+    def __init__(self, root: str, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+
+    def end(self, place: str, attempt: int, run_id: str) -> str | None:
+        """End every process of the run; None when none is left, else why that is not so."""
+        from aof.adapters.runners.orphans import Orphans
+
+        return Orphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -79,13 +114,52 @@ def _named_in(secret: str | None) -> str | None:
     return parts[1] if len(parts) == 3 and is_agent_name(parts[1]) else None  # noqa: PLR2004 - RUN/AGENT/RANDOM
 
 
-def _notifier(root: str, settings: Settings) -> Notifier | None:
+def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
     """Whoever the settings want to be told; usually nobody."""
     if not settings.notify.command and settings.notify.file is None:
         return None
     from aof.adapters.notify import notifier
+    from aof.app.trust import of_notifications, refusal
 
-    return notifier(root, settings.notify.command, settings.notify.file)
+    command = of_notifications(settings.notify.command)
+    return notifier(
+        root,
+        settings.notify.command,
+        settings.notify.file,
+        lambda: None if trust.covers(command) else refusal(command),
+    )
+
+
+def trust_file(root: str) -> TrustFile:
+    """Where it is kept which commands of a data directory are allowed."""
+    from aof.adapters.trust_file import TrustFile
+
+    return TrustFile(root)
+
+
+def declared_commands(root: str) -> tuple[Command, ...]:
+    """Every command that a data directory would have AOF start."""
+    from aof.app.trust import declared
+
+    return tuple(declared(OrgPath(root).chart(), load_settings(root).notify.command))
+
+
+def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:
+    """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
+    from aof.app.trust import refuse_within_a_run
+    from aof.core.times import iso
+
+    refuse_within_a_run(os.environ)
+    root = find_data_dir(data_dir)
+    trust_file(root).save(declared_commands(root) if commands is None else commands, iso(SystemClock().now()))
+
+
+def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
+    """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
+    from aof.app.trust import refuse_within_a_run
+
+    refuse_within_a_run(os.environ)
+    return trust_file(find_data_dir(data_dir)).revoke()
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:

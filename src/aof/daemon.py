@@ -43,6 +43,7 @@ _SHARE = 200  # a scan or a tick may take one part in so many of the time
 _CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
 _CALMEST = 0.05  # seconds; a longer calm would hold up work
 _HELD_UP = 0.05  # seconds of rest when only handlers have something to do that failed a moment ago
+_OTHERS_WORKER = 0.25  # seconds after which a worker that was in the way may have ended
 _CHECKPOINT_AFTER = 1_000  # events
 
 
@@ -71,9 +72,10 @@ class Service:
         self._selector = selectors.DefaultSelector()
         self._faults = Faults(self._clock, self._tell)
         self._hosting = Hosting(fabric, self._tell, self._faults)
-        self._hosting.runner = ProcessRunner(
+        self._runner = ProcessRunner(
             store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
         )
+        self._hosting.runner = self._runner
         self._tick = Tick(fabric, self._hosting, self._faults)
         self._signals = 0
         self._idle = False
@@ -103,6 +105,7 @@ class Service:
             return 0 if self._signals < _HARD else 1
         finally:
             self._hosting.stop_all("shutdown", hard=True)
+            self._runner.close()
             signal.set_wakeup_fd(waking)
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -127,6 +130,10 @@ class Service:
                     watch.watch(folder, CHANGES)
             with suppress(OSError):
                 watch.watch(f"{paths.root}/org", CHANGES)
+            if (trust := self._fabric._trust) is not None:  # noqa: SLF001 - puts the parts together
+                with suppress(OSError):
+                    os.makedirs(trust.folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as everywhere here
+                    watch.watch(trust.folder, CHANGES)
             self._selector.register(watch.fd, selectors.EVENT_READ, self._changed)
 
     def _serve(self) -> None:
@@ -162,8 +169,9 @@ class Service:
 
     def _tick_if_due(self) -> None:
         """Plan and do what is due now."""
-        if self._clock.monotonic() < self._due:
+        if self._clock.monotonic() < self._due and not self._hosting.freed:
             return
+        self._hosting.waiting, self._hosting.freed = set(), False
         began = self._clock.monotonic()
         ticked = self._tick.ticked(explain=False)
         for action in ticked.actions:
@@ -173,6 +181,8 @@ class Service:
         later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions
+        if self._hosting.waiting:
+            self._due = min(self._due, self._clock.monotonic() + _OTHERS_WORKER)
 
     def _sleep(self) -> None:
         """Until something happens or is due."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
+from aof.bootstrap import open_fabric, trust_data_dir
 from aof.core.policy import Policy
 from aof.core.tasks.lifecycle import TRANSITIONS
 from aof.ports.notifier import Notification
@@ -104,6 +104,7 @@ def test_a_command_and_a_file_are_told_as_the_settings_say(room: Room, clock: Fa
     keep.write_text(f"import sys; open({str(room.root / 'told.jsonl')!r}, 'a').write(sys.stdin.read())")
     settings = f'[notify]\ncommand = [{json.dumps(sys.executable)}, "keep.py"]\nfile = "also.jsonl"\n'
     (room.root / "aof.toml").write_text(settings)
+    trust_data_dir(room.root)
     reviewed, blocked = room.task(), room.task()
     with open_fabric(room.root, clock=clock) as fabric:
         for task_id in (reviewed, blocked):
@@ -127,6 +128,7 @@ def test_a_notifier_that_fails_is_warned_of_and_fails_nothing(
     room: Room, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (room.root / "aof.toml").write_text(f'[notify]\ncommand = {json.dumps(command)}\nfile = "told.jsonl"\n')
+    trust_data_dir(room.root)
     task_id = room.task()
     with open_fabric(room.root, clock=room.clock) as fabric:
         assert fabric.block(task_id, reason="no key").status == "blocked"

@@ -16,6 +16,7 @@ import pytest
 
 import aof
 from aof.adapters.runners.output import Kept
+from aof.adapters.runners.redaction import Redaction
 from aof.app.fabric import Fabric
 from aof.app.results import Claimed
 from aof.bootstrap import init_data_dir, open_fabric
@@ -174,7 +175,9 @@ def test_a_secret_that_a_worker_prints_is_blotted_out_however_it_is_cut(tmp_path
     hidden = b"ab" * 32
     text = b"before " + hidden + b" between " + hidden + b" " + hidden[:40]
     read, write = os.pipe()
-    kept = Kept(read, str(tmp_path / "output.log"), "output.log", 1 << 20, (hidden,))
+    kept = Kept(
+        read, os.open(tmp_path / "output.log", os.O_CREAT | os.O_WRONLY), "output.log", 1 << 20, Redaction([hidden])
+    )
     for start in range(0, len(text), split):
         os.write(write, text[start : start + split])
         assert kept.read() == text[start : start + split]

@@ -18,7 +18,9 @@ import pytest
 from aof.adapters.runners.processes import of_run
 from aof.bootstrap import open_fabric
 from aof.core.events import Event
+from aof.core.ids import attempt_of
 from aof.core.workflows.state import Workflow, workflow_of
+from tests.support.served import freeze
 from tests.support.service import BOUND, SETTINGS, Up, chart, directory, having, lives, workflow
 from tests.support.workflows import DIAMOND, REVIEW
 
@@ -111,6 +113,8 @@ def test_a_killed_service_leaves_no_orphans_and_the_next_one_takes_each_hop_up_a
         runs = [str(state(root, task_id).hop(name).run_id) for name in ("test", "audit")]
         orphans = [pid for run in runs for pid in of_run(str(root), run)]
         assert len(orphans) == 2
+        for hop, run in zip(("test", "audit"), runs, strict=True):
+            freeze(root, f"{task_id}/hops/{hop}", attempt_of(run))
         up.end(signal.SIGKILL)
     assert all(lives(pid) for pid in orphans)
     chart(root, others | {"tess": having("tester", "report=done"), "aude": having("auditor", "report=done")})
@@ -228,7 +232,7 @@ def test_a_silent_worker_of_a_hop_is_kept_alive_and_recovered_when_all_is_killed
         assert later["pulse"]["began"] == first["pulse"]["began"], "a run has one beginning"
         (pid,) = of_run(str(root), run)
         up.end(signal.SIGKILL)
-        os.kill(pid, signal.SIGKILL)
+    _until(lambda: not lives(pid))
     with open_fabric(root, actor="pm") as fabric:
         _until(lambda: [(one.action, one.hop) for one in fabric.tick().actions] == [("stale_heartbeat", "build")])
     hop = state(root, task_id).hop("build")

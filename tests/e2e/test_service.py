@@ -16,7 +16,7 @@ import pytest
 
 from aof.bootstrap import open_fabric
 from tests.support.requirements import requirement
-from tests.support.served import create, events, first_run, once, output, processes, task
+from tests.support.served import create, events, first_run, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -38,7 +38,7 @@ class TestTheServiceItself:
             assert task(root, task_id).status == "in-progress"
             (pid,) = processes(root, first_run(root, task_id))
             up.end(signal.SIGKILL)
-            os.kill(pid, signal.SIGKILL)
+        _until(lambda: not lives(pid), "the end of the worker with its service")
         with open_fabric(root, actor="pm") as fabric:
             _until(lambda: [one.action for one in fabric.tick().actions] == ["stale_heartbeat"], "recovery")
             assert fabric.get(task_id).status == "ready"
@@ -50,6 +50,7 @@ class TestTheServiceItself:
             up.wait("message", task_id)
             orphans = processes(root, first_run(root, task_id))
             assert len(orphans) == 2
+            freeze(root, task_id)
             up.end(signal.SIGKILL)
         assert all(lives(pid) for pid in orphans)
         chart(root, {"ada": scripted("report=done"), "bert": {}})
@@ -71,6 +72,7 @@ class TestTheServiceItself:
             other.wait("message", theirs)
             with Up(here) as up:
                 up.wait("message", mine)
+                freeze(here, mine)
                 up.end(signal.SIGKILL)
             (orphan,), (neighbour,) = (
                 processes(root, first_run(root, one)) for root, one in ((here, mine), (there, theirs))
@@ -213,7 +215,15 @@ class TestTheServiceItself:
         task_id = create(root, "ada")
         command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "up", "--once"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
-        assert [line.split()[1] for line in said] == ["up", "assign", "message", "exit", "session_end", "down"]
+        assert [line.split()[1] for line in said] == [
+            "up",
+            "environment",
+            "assign",
+            "message",
+            "exit",
+            "session_end",
+            "down",
+        ]
         assert all(task_id in line for line in said[1:-1])
 
 

@@ -85,6 +85,8 @@ def do(word: str) -> None:  # noqa: C901, PLR0912, PLR0915 - a row a word
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         case "hear":
             signal.signal(signal.SIGTERM, lambda *_: out(rest))
+        case "detach":
+            subprocess.Popen(["sleep", rest], start_new_session=True)
         case "child":
             subprocess.Popen(["sleep", "600"])
         case "flood":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +56,14 @@ def first_run(root: Path, task_id: str) -> str:
 def processes(root: Path, run_id: str) -> list[int]:
     """The processes that carry the run in their environment."""
     return sorted(of_run(str(root), run_id))
+
+
+def note(root: Path, place: str, attempt: int = 1) -> dict[str, Any]:
+    """What the note beside a run says of its processes."""
+    found: dict[str, Any] = json.loads((root / "runs" / place / "attempts" / str(attempt) / "process.json").read_text())
+    return found
+
+
+def freeze(root: Path, place: str, attempt: int = 1) -> None:
+    """Stop the supervisor of a worker, so that the worker outlives a service that is killed."""
+    os.kill(note(root, place, attempt)["supervisorPid"], signal.SIGSTOP)

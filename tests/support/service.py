@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from aof.bootstrap import init_data_dir
+from aof.bootstrap import init_data_dir, trust_data_dir
 
 BOUND = 60.0
 SCRIPT = Path(__file__).with_name("scripted.py")
@@ -33,7 +33,7 @@ def scripted(*words: str) -> list[str]:
 
 
 def directory(folder: Path, agents: dict[str, Any], settings: str = SETTINGS) -> Path:
-    """A data directory of `pm` with a chart: each agent a command, or everything that the chart says of it."""
+    """A data directory of `pm` with a chart: each agent a command, or all that the chart says of it. All is trusted."""
     root = Path(init_data_dir(folder / ".aof")[0])
     (root / "aof.toml").write_text(f'maintainers = ["pm"]\n{settings}', encoding="utf-8")
     chart(root, agents)
@@ -41,13 +41,15 @@ def directory(folder: Path, agents: dict[str, Any], settings: str = SETTINGS) ->
 
 
 def chart(root: Path, agents: dict[str, Any]) -> None:
-    """Write the org chart; JSON is YAML."""
+    """Write the org chart, and trust its commands; JSON is YAML."""
     listed = [
         {"id": name} | (given if isinstance(given, dict) else {"runner": {"kind": "process", "command": given}})
         for name, given in agents.items()
     ]
     (root / "org").mkdir(exist_ok=True)
     (root / "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": listed}), encoding="utf-8")
+    if agents:
+        trust_data_dir(root)
 
 
 def workflow(root: Path, document: dict[str, Any]) -> None:

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
+    from aof.ports.runner import Orphans
     from aof.ports.store import Store
+    from aof.ports.trust import Trust
     from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
     msgspec = Lazily("msgspec")
@@ -79,8 +81,12 @@ class Fabric(Gating, Relating, Controlling, Families):
         notifier: Notifier | None = None,
         workflows: WorkflowSource | None = None,
         secret: str | None = None,
+        orphans: Orphans | None = None,
+        trust: Trust | None = None,
     ) -> None:
         super().__init__(store, clock, policy)
+        self._orphans = orphans
+        self._trust = trust
         self._org = org
         self._reading.noting = self._noting
         self._actor = actor

@@ -44,6 +44,7 @@ WORKER = "process"
 _GRACE = 5.0
 _NONCE = 16  # bytes
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
+_NAMED = 40  # variables that one warning lists
 
 
 class _Hosted(msgspec.Struct):
@@ -69,6 +70,10 @@ class Hosting:
         self._tell = tell
         self._faults = faults or Faults(self._clock, tell)
         self._runs: dict[str, _Hosted] = {}
+        self._warned: set[str] = set()
+        self._untrusted: dict[str, object] = {}
+        self.waiting: set[str] = set()  # places where an earlier worker was in the way
+        self.freed = False  # one of them is free
         self.runner: Runner
 
     @property
@@ -101,6 +106,19 @@ class Hosting:
         known = chart.by_id.get(agent)
         if known is None or known.runner.kind not in STARTED:
             return f"{agent} is not started by a service any more"
+        if why := self._fabric._untrusted(known):  # noqa: SLF001 - the same room
+            self._warn_of_trust(known, why)
+            return why
+        place = run_place(task.id, hop)
+        if why := self.runner.reserve(place):
+            self.waiting.add(place)
+            return why
+        try:
+            return self._within_limits(task, known, hop)
+        finally:
+            self.runner.give_back(place)
+
+    def _within_limits(self, task: Task, known: Agent, hop: str | None) -> str | None:
         most = self._fabric._policy.scheduling.max_concurrent  # noqa: SLF001 - the same room
         if most is None:
             return self._begun(task, known, hop)
@@ -115,7 +133,7 @@ class Hosting:
             return self._started(task, agent, claimed)
         except Exception as error:  # noqa: BLE001 - the edge of one start: the run fails, and its task is retried
             what = self._faults.note(f"starting {agent.id}", task.id, error)
-            self.runner.sweep(claimed.run_id)
+            self.runner.stop(claimed.run_id, "failed", hard=True)
             self._failed(task.id, claimed.run_id, "runner_failed", what)
             return what
 
@@ -136,6 +154,7 @@ class Hosting:
             agent=agent.id,
             command=runner.command,
             env=runner.env,
+            inherit_env=runner.inherit_env,
             cwd=runner.cwd,
             brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
             secret=claimed.secret if isinstance(claimed.secret, str) else "",
@@ -149,12 +168,30 @@ class Hosting:
             self._tell("failed", work.task_id, error.message)
             self._failed(work.task_id, work.run_id, error.code, error.message)
             return error.message
+        self._warn_of_dropped(work)
         now = self._clock.monotonic()
         every = lease.ttl_ms / 1000 / BEATS_A_LEASE
         limit = agent.max_execution_ms
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None
+
+    def _warn_of_trust(self, agent: Agent, why: str) -> None:
+        """Once for each command of an agent, however many tasks wait for it."""
+        if self._untrusted.get(agent.id) != agent.runner:
+            self._untrusted[agent.id] = agent.runner
+            self._tell("untrusted", "", why)
+
+    def _warn_of_dropped(self, work: Work) -> None:
+        """Once per agent: an agent that needs a key must be given it by name."""
+        names = self.runner.dropped(work)
+        if not names or work.agent in self._warned:
+            return
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        listed = "the variables named above" if self._warned else f"{', '.join(names[:_NAMED])}{more}"
+        self._warned.add(work.agent)
+        what = f"{work.agent} does not get {listed}; name what it needs in its runner: inheritEnv: [NAME], or all"
+        self._tell("environment", work.task_id, what)
 
     def stop(self, run_id: str, why: str) -> str | None:
         """End the worker of a hosted run."""
@@ -180,12 +217,14 @@ class Hosting:
 
     def clear(self, task: Task, run_id: str, why: str) -> str | None:
         """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
-        self.runner.sweep(run_id)
+        at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
+        if not_ended := self.runner.end(at, attempt_of(run_id), run_id):
+            self.waiting.add(at)
+            return not_ended
         self._orphaned -= {run_id}
         if why == "cancelled":
             self._do(c.Settle(actor=OURSELVES, run=run_id, task_id=task.id))
             return None
-        at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
         if self._has_reported(task.id, at, run_id):
             self._fabric.session_end(run=run_id)
         else:
@@ -259,6 +298,7 @@ class Hosting:
     def ended(self, ended: Ended) -> None:
         """Record how the worker ended, then end its session by what that means."""
         work, run = ended.work, self._of(ended.work)
+        self.freed |= work.place in self.waiting
         self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
         run.gone = True
         run.steps.add(

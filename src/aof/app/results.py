@@ -103,7 +103,7 @@ class Reported(Result, frozen=True, kw_only=True):
 
 
 class Recovered(Result, frozen=True, kw_only=True):
-    """A run whose lease had ended, and where its task went."""
+    """A run whose lease had ended, and where its task went; where it had to be left, it is still in-progress."""
 
     task_id: str
     status: str

@@ -9,10 +9,23 @@ if TYPE_CHECKING:
     from aof.app.held import Held
     from aof.app.results import Recovered
     from aof.app.tick import Ticked
+    from aof.core.org.chart import Agent
+    from aof.ports.runner import Orphans
+    from aof.ports.trust import Trust
 
 
 class Scheduling(Messaging):
     """The part of a fabric that decides what happens next."""
+
+    _orphans: Orphans | None = None
+    _trust: Trust | None = None
+
+    def _untrusted(self, agent: Agent) -> str | None:
+        """Why the command of an agent must not be started, if so. Without a keeper of trust every command may."""
+        from aof.app.trust import of_agent, refusal
+
+        command = of_agent(agent)
+        return None if self._trust is None or self._trust.covers(command) else refusal(command)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

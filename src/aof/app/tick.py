@@ -16,14 +16,17 @@ from aof.app.faults import Faults
 from aof.app.pending import Pending
 from aof.app.results import Recovered, Result
 from aof.core.errors import AofError, UnusableOrgChart
-from aof.core.ids import OURSELVES
+from aof.core.ids import OURSELVES, attempt_of
+from aof.core.runs.lease import lease_end
+from aof.core.runs.pulse import present
 from aof.core.scheduling.charted import crew_of
-from aof.core.scheduling.crew import Crew, Nobody
+from aof.core.scheduling.crew import STARTED, Crew, Nobody
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
 from aof.core.tasks import commands as c
 from aof.core.tasks.task import Task
 from aof.core.times import iso
+from aof.core.workflows.state import held_leases
 from aof.ports.lists import Query
 
 if TYPE_CHECKING:
@@ -126,6 +129,8 @@ class Tick:
     def _recovered(self, task: Task, action: Action) -> list[Recovered]:
         """What a command would be told, a person is: one task's trouble keeps no other from being recovered."""
         try:
+            if why := self._ended_first(task, action):
+                return [Recovered(task_id=task.id, status=task.status, reason=why)]
             return _moves(task.id, self._expired(task, action))
         except AofError:
             raise
@@ -262,10 +267,28 @@ class Tick:
         return self._did(said)
 
     def _expire(self, action: Action, task: Task) -> str | None:
+        if why := self._ended_first(task, action):
+            return why
         done = self._expired(task, action)
         if done is None:
             return "what its run has reported, or its file, cannot be read"
         return None if done.events else "it has changed in the meantime"
+
+    def _ended_first(self, task: Task, action: Action) -> str | None:
+        """End what still runs of a run before its task is given to somebody else; why that is not so, if so."""
+        orphans = self._fabric._orphans  # noqa: SLF001 - the same room
+        if orphans is None:
+            return None
+        for place, lease in held_leases(task):
+            if lease.worker not in STARTED or (action.run_id is not None and lease.run_id != action.run_id):
+                continue
+            now = self._clock.now()
+            beat = present(self._store.heartbeats([place])[place], now, self._clock.boot())
+            if action.action == "stale_heartbeat" and lease_end(lease, beat) > now:
+                return "it has changed in the meantime"
+            if why := orphans.end(place, attempt_of(lease.run_id), lease.run_id):
+                return why
+        return None
 
     def _expired(self, task: Task, action: Action) -> Done | None:
         """A task's run, or only that of the hop that the action is about."""
@@ -276,6 +299,8 @@ class Tick:
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:
             return self._host.stop(action.run_id, "timeout")
+        if why := self._ended_first(task, action):
+            return why
         return self._did(
             c.Fail(
                 actor=OURSELVES,
@@ -292,7 +317,9 @@ class Tick:
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
-            return f"{action.agent} is started by 'aof up'"
+            known = self._fabric.org.by_id.get(action.agent or "")
+            untrusted = self._fabric._untrusted(known) if known is not None else None  # noqa: SLF001 - the same room
+            return untrusted or f"{action.agent} is started by 'aof up'"
         return self._host.begin(task, action.agent, action.hop)
 
     def _cascade(self, action: Action, task: Task) -> str | None:

@@ -21,7 +21,7 @@ from aof.app.tick import Tick
 from aof.bench import cpu
 from aof.bench import fabric as lifecycle
 from aof.bench.rounds import Figure
-from aof.bootstrap import open_fabric
+from aof.bootstrap import open_fabric, revoke_trust, trust_data_dir
 
 LARGE, SMALL, QUICK = (9_400, 500, 100), (94, 5, 1), (94, 50, 10)
 _TICKS = 25
@@ -110,6 +110,7 @@ def _act(fabric: Fabric) -> float:
 @contextmanager
 def _serving(root: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--log-json"]
+    trust_data_dir(root)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -120,6 +121,7 @@ def _serving(root: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.terminate()
+            revoke_trust(root)
 
 
 def _first_step(up: subprocess.Popen[str], root: str, folder: Path) -> float:

@@ -5,7 +5,7 @@ A runner starts a worker, passes on what it says and tells how it ended. It neve
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -26,6 +26,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     command: tuple[str, ...]
     env: dict[str, str] = {}
+    inherit_env: tuple[str, ...] | Literal["all"] = ()
     cwd: str | None = None
     brief: str = ""
     grace: float = 5.0
@@ -59,11 +60,31 @@ class Listener(Protocol):
         ...
 
 
-class Runner(Protocol):
+class Orphans(Protocol):
+    """Ends what is left of runs that nobody hosts."""
+
+    def end(self, place: str, attempt: int, run_id: str) -> str | None:
+        """End every process of the run; None when none is left, else why that is not so."""
+        ...
+
+
+class Runner(Orphans, Protocol):
     """Executes runs."""
 
+    def reserve(self, place: str) -> str | None:
+        """Keep every other worker from a place until one is started there; why it is not free, if so."""
+        ...
+
+    def give_back(self, place: str) -> None:
+        """Let go of a place where no worker was started after all."""
+        ...
+
     def start(self, work: Work) -> None:
-        """Begin; raises RunnerFailed when there is nothing to run."""
+        """Begin, in a place that is reserved or free; raises RunnerFailed when there is nothing to run."""
+        ...
+
+    def dropped(self, work: Work) -> tuple[str, ...]:
+        """The names of variables that the worker does not get because its chart entry names none."""
         ...
 
     def stop(self, run_id: str, why: str, *, hard: bool = False) -> None:
@@ -76,8 +97,4 @@ class Runner(Protocol):
 
     def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the worker of a run was started on this machine by a host that has died."""
-        ...
-
-    def sweep(self, run_id: str) -> None:
-        """End every process that is left of a run that nobody hosts."""
         ...

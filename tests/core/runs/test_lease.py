@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aof.core.org.chart import Agent, OrgChart
 from aof.core.policy import Policy
 from aof.core.tasks import commands as c
 from tests.support.world import MINUTE, World
@@ -193,3 +194,46 @@ def test_a_release_is_no_failure_and_the_task_can_be_claimed_at_once() -> None:
     assert (world.runs[task][run].status, world.tasks[task].retry.failures) == ("released", 0)
     assert world.why_not(task) is None
     assert world.log(task, "task.transitioned")[-1].payload["reason"] == "not mine"
+
+
+DAY = 24 * 60 * MINUTE
+
+
+@pytest.mark.parametrize("operation", [c.Claim, c.Beat])
+def test_a_lease_lasts_a_day_at_most(operation: type[c.OnTask]) -> None:
+    world = World()
+    task = world.create()
+    if operation is c.Beat:
+        world.claim(task, "ada")
+    refusal = world.refuse(operation, task, "ada", ttl_ms=DAY + 1)
+    assert refusal.code == "invalid"
+    assert "maxLeaseTime" in refusal.hint
+    world.act(operation, task, "ada", ttl_ms=DAY)
+
+
+@pytest.mark.parametrize("operation", [c.Claim, c.Beat])
+def test_the_chart_lets_an_agent_have_a_longer_lease(operation: type[c.OnTask]) -> None:
+    chart = OrgChart(agents=(Agent(id="ada", max_lease_time="3d"), Agent(id="bob")))
+    world = World(policy=Policy(org=chart))
+    task = world.create()
+    if operation is c.Beat:
+        world.claim(task, "ada")
+    assert world.refuse(operation, task, "ada", ttl_ms=3 * DAY + 1).code == "invalid"
+    world.act(operation, task, "ada", ttl_ms=3 * DAY)
+    if operation is c.Claim:
+        assert world.refuse(c.Claim, world.create(), "bob", ttl_ms=2 * DAY).code == "invalid"
+
+
+def test_what_a_task_asks_for_is_cut_to_what_its_agent_may_have() -> None:
+    world = World()
+    task = world.create(metadata={"leaseTtlMs": 6 * DAY})
+    world.claim(task, "ada")
+    lease = world.tasks[task].lease
+    assert lease is not None
+    assert lease.ttl_ms == DAY
+
+
+def test_the_settings_may_give_everybody_a_longer_lease() -> None:
+    world = World(policy=Policy(lease_ttl_ms=2 * DAY))
+    task = world.create()
+    world.act(c.Claim, task, "ada", ttl_ms=2 * DAY)

@@ -29,7 +29,7 @@ _GROUPS = (
     ),
     ("review", ("approve", "reject")),
     ("connect", ("prime", "mcp", "token")),
-    ("serve", ("tick", "up")),
+    ("serve", ("trust", "tick", "up")),
     ("team", ("org", "workflow")),
     ("messages", ("send", "session-end", "handoff")),
     (

@@ -27,6 +27,17 @@ VERBS: tuple[Verb, ...] = (
         example="aof token create swe-backend",
     ),
     Verb(
+        "trust",
+        "see the commands of this data directory, and allow AOF to start them on this machine",
+        "trust:trust",
+        arguments=(Argument("ACTION", "list: only show them; revoke: allow none any more", required=False),),
+        options=(Option("--yes", "allow them without asking"),),
+        help="Agents and notifications run commands that the data directory names, and a data directory can come from "
+        "anybody. Each command is allowed with its arguments, variables and folder; what a script contains is not "
+        "looked at. A command that changes has to be allowed again.",
+        example="aof trust",
+    ),
+    Verb(
         "prime",
         "what an agent needs to know when its session begins",
         "surfaces:prime",

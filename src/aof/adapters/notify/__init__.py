@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aof.adapters.notify.command import CommandNotifier
 from aof.adapters.notify.file import FileNotifier
@@ -28,11 +28,13 @@ class _Everybody:
                 sys.stderr.write(f"aof: {notification.task_id}: nobody was notified: {clean(str(error))}\n")
 
 
-def notifier(root: str, command: Sequence[str], file: str | None) -> Notifier:
-    """The notifiers of a data directory's settings; paths are relative to it."""
+def notifier(
+    root: str, command: Sequence[str], file: str | None, refused: Callable[[], str | None] = lambda: None
+) -> Notifier:
+    """The notifiers of a data directory's settings; paths are relative to it. `refused`: why no command is run."""
     chosen: list[Notifier] = []
     if command:
-        chosen.append(CommandNotifier(command, folder=root))
+        chosen.append(CommandNotifier(command, folder=root, refused=refused))
     if file is not None:
         chosen.append(FileNotifier(root, file))
     return _Everybody(chosen)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
+
+from aof.adapters.runners.redaction import Redaction
 
 PREFIX = b"AOF/1 "
 _LONGEST_LINE = 10 * 1024 * 1024 + 4096  # what is longer is passed on cut, so that it is refused for its size
 _CHUNK = 65_536
-_GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Kept:
-    """One stream: a pipe that is read and a file that grows. What is `hidden` is blotted out in the file."""
+    """One stream: a pipe that is read and a file that grows, for its owner only; known secrets are blotted out."""
 
-    def __init__(self, pipe: int, path: str, shown: str, most: int, hidden: Iterable[bytes] = ()) -> None:
+    def __init__(self, pipe: int, file: int, shown: str, most: int, redaction: Redaction) -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
         self._shown = shown
         self._most = most
-        self._file = os.open(path, _GROWING, 0o600)
+        self._file = file
         self.came = 0
         self.kept = 0
-        self._hidden = tuple(secret for secret in hidden if secret)
-        self._back = b""
+        self._redaction = redaction
 
     def read(self) -> bytes | None:
         """What has come since; empty when nothing has, None at the end."""
@@ -38,7 +37,7 @@ class Kept:
         if not data:
             return None
         self.came += len(data)
-        self._keep(self._blotted(data))
+        self._keep(self._redaction.feed(data))
         return data
 
     def _keep(self, data: bytes) -> None:
@@ -47,18 +46,9 @@ class Kept:
             with suppress(OSError):  # a full disk costs the copy, not the messages in it
                 self.kept += os.write(self._file, room)
 
-    def _blotted(self, data: bytes) -> bytes:
-        """Without what is hidden, as long as before; an end that may be the beginning of it is held back."""
-        whole = self._back + data
-        for secret in self._hidden:
-            whole = whole.replace(secret, b"*" * len(secret))
-        back = max((_begun(whole, secret) for secret in self._hidden), default=0)
-        self._back = whole[len(whole) - back :]
-        return whole[: len(whole) - back]
-
     def close(self) -> None:
         """Let go of pipe and file; the file says so when it does not hold everything."""
-        self._keep(self._back)
+        self._keep(self._redaction.rest())
         if self.came > self.kept:
             with suppress(OSError):
                 os.write(self._file, f"\n[{self.came - self.kept:,} bytes more were not kept]\n".encode())
@@ -68,12 +58,6 @@ class Kept:
     def told(self) -> dict[str, Any]:
         """Where it lies and how much of it there is."""
         return {"path": self._shown, "bytes": self.came, "kept": self.kept}
-
-
-def _begun(data: bytes, secret: bytes) -> int:
-    """How much of the data's end may be the beginning of the secret."""
-    longest = min(len(secret) - 1, len(data))
-    return next((size for size in range(longest, 0, -1) if secret.startswith(data[-size:])), 0)
 
 
 class Messages:

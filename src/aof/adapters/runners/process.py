@@ -1,8 +1,9 @@
 """The process runner: any command, as an argument list, in a session of its own; never a shell.
 
 The brief is its standard input, a file, so that nobody waits for a reader. Its output is kept in files beside that, and
-lines that begin with `AOF/1 ` are passed on. Whatever a worker started ends with it: the group is killed before the
-worker is reaped, so that its number cannot be somebody else's. Must not know what a message or an exit means.
+lines that begin with `AOF/1 ` are passed on. A worker is started in steps: its place is locked, its process waits, its
+note is on the disk, then it gets the go-ahead. Whatever it started ends with it: its supervisor says so only then.
+Must not know what a message or an exit means.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
-import msgspec
-
-from aof.adapters.runners import processes
+from aof.adapters.runners import environment as surroundings
+from aof.adapters.runners import notes, places, processes
+from aof.adapters.runners.orphans import Orphans
 from aof.adapters.runners.output import Kept, Messages
+from aof.adapters.runners.redaction import Redaction
+from aof.adapters.runners.spawner import Link, Spawner
 from aof.app.faults import record
 from aof.beneath import Beneath
 from aof.core.errors import RunnerFailed
@@ -26,19 +27,17 @@ from aof.ports.clock import Clock
 from aof.ports.runner import Ended, Listener, Work
 
 _OUTPUT_LIMIT = 16 * 1024 * 1024
-_LOOK_AGAIN = 0.05  # seconds, where the system cannot tell when a process ends
 
 
 class _Worker:
     """A started process."""
 
-    def __init__(self, work: Work, process: subprocess.Popen[bytes], out: Kept, err: Kept) -> None:
+    def __init__(self, work: Work, link: Link, out: Kept, err: Kept) -> None:
         self.work = work
-        self.process = process
+        self.link = link
         self.out = out
         self.err = err
         self.messages = Messages()
-        self.exit_fd: int | None = None
         self.stopped: str | None = None
         self.kill_at: float | None = None
 
@@ -57,52 +56,112 @@ class ProcessRunner:
         output_limit: int = _OUTPUT_LIMIT,
     ) -> None:
         self._root = root
-        self._files = Beneath(root)
         self._selector = selector
         self._clock = clock
         self._listener = listener
         self._environment = environment
         self._most = output_limit
+        self._files = Beneath(root)
         self._workers: dict[str, _Worker] = {}
+        self._spawner = Spawner()
+        self._orphans = Orphans(root, clock)
+        self._reserved: dict[str, int] = {}
+
+    def reserve(self, place: str) -> str | None:
+        """Lock the place for a worker; why there can be none now, if so."""
+        try:
+            self._files.begin()
+            lock = places.take(self._files, place)
+        except OSError as error:
+            return f"its folder of runs cannot be locked: {error}"
+        if lock is None:
+            return "its earlier worker has not ended yet"
+        self._reserved[place] = lock
+        return None
+
+    def give_back(self, place: str) -> None:
+        """Unlock a place where nothing was started."""
+        lock = self._reserved.pop(place, None)
+        if lock is not None:
+            places.free(lock)
 
     def start(self, work: Work) -> None:
         """Start the command; raises RunnerFailed."""
-        shown = f"runs/{work.place}/attempts/{work.attempt}"
-        folder = f"{self._root}/{shown}"
+        if work.place not in self._reserved and (why := self.reserve(work.place)):
+            raise RunnerFailed(f"{work.agent} cannot be started: {why}", "wait until it has, or end it: aof recover")
         try:
-            self._files.begin()
-            self._files.make_folders(folder)
-            with open(self._new_file(f"{folder}/brief.md"), "w+", encoding="utf-8") as brief:
-                brief.write(work.brief)
-                brief.flush()
-                brief.seek(0)
-                process = subprocess.Popen(  # noqa: S603 - an argument list from the org chart, never a shell
-                    work.command,
-                    stdin=brief,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    cwd=os.path.join(os.path.dirname(self._root), work.cwd or ""),
-                    env=self._variables(work),
-                    start_new_session=True,
-                )
+            worker = self._started(work)
         except (OSError, ValueError) as error:
             raise RunnerFailed(
                 f"{work.agent} cannot be started: {error}", "correct its 'runner' in org/org-chart.yaml"
             ) from None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._note(folder, work, process.pid)
-        hidden = (work.secret.rpartition("/")[2].encode(), work.nonce.encode())
-        out = Kept(os.dup(process.stdout.fileno()), f"{folder}/output.log", f"{shown}/output.log", self._most, hidden)
-        err = Kept(os.dup(process.stderr.fileno()), f"{folder}/errors.log", f"{shown}/errors.log", self._most, hidden)
-        process.stdout.close()
-        process.stderr.close()
-        worker = self._workers[work.run_id] = _Worker(work, process, out, err)
-        self._selector.register(out.pipe, selectors.EVENT_READ, lambda: self._heard(worker))
-        self._selector.register(err.pipe, selectors.EVENT_READ, lambda: self._noise(worker))
-        with suppress(OSError, AttributeError):
-            worker.exit_fd = os.pidfd_open(process.pid)
-            self._selector.register(worker.exit_fd, selectors.EVENT_READ, lambda: self._gone(worker))
+        finally:
+            self._let_go(work.place)
+        self._workers[work.run_id] = worker
+        self._selector.register(worker.out.pipe, selectors.EVENT_READ, lambda: self._heard(worker))
+        self._selector.register(worker.err.pipe, selectors.EVENT_READ, lambda: self._noise(worker))
+        self._selector.register(worker.link, selectors.EVENT_READ, lambda: self._gone(worker))
+
+    def _started(self, work: Work) -> _Worker:
+        """Every step of a start; what was begun before a step that fails is ended."""
+        shown = f"runs/{work.place}/attempts/{work.attempt}"
+        folder = f"{self._root}/{shown}"
+        self._files.begin()
+        self._files.make_folders(folder)
+        variables = surroundings.variables(work, self._environment, self._root)
+        hidden = [work.secret.rpartition("/")[2].encode(), *surroundings.secrets(variables)]
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+        kept: list[Kept] = []
+        link: Link | None = None
+        try:
+            for pipe, name in ((out, "output.log"), (err, "errors.log")):
+                file = self._files.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
+                kept.append(Kept(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
+            brief_file = self._files.open(f"{folder}/brief.md", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            with open(brief_file, "w+", encoding="utf-8") as brief:
+                brief.write(work.brief)
+                brief.flush()
+                brief.seek(0)
+                link = self._spawned(work, variables, brief.fileno(), out_end, err_end)
+            self._noted(work, link)
+            self._sent_off(link)
+        except BaseException:
+            if link is not None:
+                link.close()
+            for stream in kept:
+                stream.close()
+            for pipe in (out, err)[len(kept) :]:
+                os.close(pipe)
+            raise
+        finally:
+            os.close(out_end)
+            os.close(err_end)
+        return _Worker(work, link, kept[0], kept[1])
+
+    def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> Link:
+        request = {
+            "command": list(work.command),
+            "environment": dict(variables),
+            "folder": os.path.join(os.path.dirname(self._root), work.cwd or ""),
+        }
+        return self._spawner.spawn(request, self._reserved[work.place], *stdio)
+
+    def _noted(self, work: Work, link: Link) -> None:
+        notes.write(self._files, self._clock, work, link.expect())
+
+    def _sent_off(self, link: Link) -> None:
+        link.send("go")
+        answer = link.expect()
+        if "failed" in answer:
+            raise OSError(answer["failed"])
+
+    def _let_go(self, place: str) -> None:
+        """Close our descriptor of the lock; a supervisor that has it keeps the place locked."""
+        os.close(self._reserved.pop(place))
+
+    def dropped(self, work: Work) -> tuple[str, ...]:
+        """The names of variables of ours that the worker does not get, where its chart entry says nothing of any."""
+        return surroundings.dropped(work, self._environment)
 
     def stop(self, run_id: str, why: str, *, hard: bool = False) -> None:
         """End the whole group: asked first, made to after the grace."""
@@ -112,73 +171,32 @@ class ProcessRunner:
         if worker.stopped is None or hard:
             worker.stopped = worker.stopped or why
             worker.kill_at = self._clock.monotonic() + (0.0 if hard else worker.work.grace)
-            _signal(worker, signal.SIGKILL if hard else signal.SIGTERM)
+            _tell(worker, "end" if hard else str(int(signal.SIGTERM)))
 
     def poll(self) -> float | None:
-        """Kill what did not end when asked; look for the end where the system does not tell."""
+        """Kill what did not end when asked."""
         waits: list[float] = []
         now = self._clock.monotonic()
         for worker in list(self._workers.values()):
             if worker.kill_at is not None:
                 if worker.kill_at <= now:
-                    _signal(worker, signal.SIGKILL)
+                    _tell(worker, "end")
                     worker.kill_at = now + worker.work.grace
                 waits.append(worker.kill_at - now)
-            if worker.exit_fd is None:
-                if os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                    self._gone(worker)
-                else:
-                    waits.append(_LOOK_AGAIN)
         return min(waits, default=None)
 
     def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the note beside the run names a host of this machine's start that lives no more."""
-        try:
-            with open(f"{self._root}/runs/{place}/attempts/{attempt}/process.json", "rb") as file:
-                note: dict[str, Any] = msgspec.json.decode(file.read())
-            boot = self._clock.boot()
-            known = boot is not None and (note["bootId"], note["pidSpace"]) == (boot.id, processes.space())
-            return known and processes.born(int(note["hostPid"])) != note["hostBorn"]
-        except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
-            return False
+        note = notes.read(self._root, place, attempt)
+        return note is not None and note.is_known(self._clock) and processes.born(note.host_pid) != note.host_born
 
-    def sweep(self, run_id: str) -> None:
-        """Kill what carries the run, of this data directory, in its environment."""
-        processes.end(processes.of_run(self._root, run_id))
+    def end(self, place: str, attempt: int, run_id: str) -> str | None:
+        """End what is left of a run that nobody hosts; why that cannot be done, if so."""
+        return self._orphans.end(place, attempt, run_id)
 
-    def _variables(self, work: Work) -> dict[str, str]:
-        own = {name: value for name, value in self._environment.items() if name != "AOF_HOP"}
-        return {
-            **own,
-            **work.env,
-            "AOF_DATA_DIR": self._root,
-            "AOF_TASK_ID": work.task_id,
-            "AOF_RUN_ID": work.run_id,
-            "AOF_AGENT": work.agent,
-            "AOF_ACTOR": work.agent,
-            "AOF_EPOCH": str(work.epoch),
-            "AOF_RUN_SECRET": work.secret,
-            "AOF_MESSAGE_NONCE": work.nonce,
-            **({"AOF_HOP": work.hop} if work.hop is not None else {}),
-        }
-
-    def _new_file(self, path: str) -> int:
-        return self._files.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-
-    def _note(self, folder: str, work: Work, pid: int) -> None:
-        """Who hosts which process, for whoever comes after a host that was killed."""
-        boot = self._clock.boot()
-        note = {
-            "runId": work.run_id,
-            "command": list(work.command),
-            "pid": pid,
-            "hostPid": os.getpid(),
-            "hostBorn": processes.born(os.getpid()),
-            "pidSpace": processes.space(),
-            "bootId": boot.id if boot is not None else None,
-        }
-        with suppress(OSError), open(self._new_file(f"{folder}/process.json"), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n")
+    def close(self) -> None:
+        """Let the spawner go."""
+        self._spawner.close()
 
     def _heard(self, worker: _Worker) -> bool:
         data = worker.out.read()
@@ -196,8 +214,13 @@ class ProcessRunner:
         return bool(data)
 
     def _gone(self, worker: _Worker) -> None:
-        """The worker has ended: end what it started, read what is left, reap it, and tell."""
-        _signal(worker, signal.SIGKILL)
+        """Nothing of the worker is left: read what it said last, and tell."""
+        try:
+            code = int(worker.link.expect()["ended"])
+        except (OSError, KeyError, ValueError):
+            # Somebody killed the supervisor, and the worker with it; what had detached itself carries the run.
+            code = -signal.SIGKILL
+            self.end(worker.work.place, worker.work.attempt, worker.work.run_id)
         if self._workers.pop(worker.work.run_id, None) is None:
             return
         try:
@@ -209,12 +232,9 @@ class ProcessRunner:
                 self._listener.said(worker.work, text)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
             record(f"reading the output of {worker.work.run_id}", error)
-        for fd in (worker.out.pipe, worker.err.pipe, worker.exit_fd):
-            if fd is not None:
-                self._forget(fd)
-        if worker.exit_fd is not None:
-            os.close(worker.exit_fd)
-        code = worker.process.wait()
+        for fd in (worker.out.pipe, worker.err.pipe, worker.link.fileno()):
+            self._forget(fd)
+        worker.link.close()
         worker.out.close()
         worker.err.close()
         self._listener.ended(
@@ -232,6 +252,6 @@ class ProcessRunner:
             self._selector.unregister(fd)
 
 
-def _signal(worker: _Worker, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(worker.process.pid, number)
+def _tell(worker: _Worker, what: str) -> None:
+    with suppress(OSError):  # it has gone, and that is about to be noticed
+        worker.link.send(what)

@@ -44,6 +44,21 @@ def of_run(root: str, run_id: str) -> Iterator[int]:
                         yield int(name)
 
 
+def below(pid: int) -> Iterator[int]:
+    """Every process that descends from this one, the nearest first. What begins meanwhile may be missing."""
+    children: dict[int, list[int]] = {}
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with suppress(OSError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+                    children.setdefault(parent, []).append(int(name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, ())
+    yield from found[1:]
+
+
 def _is_in(root: str, variables: list[bytes]) -> bool:
     """Whether the environment names this data directory, by whatever path."""
     named = next((one.removeprefix(_PLACE) for one in variables if one.startswith(_PLACE)), b"")

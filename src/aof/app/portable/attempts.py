@@ -93,7 +93,7 @@ def _retry_policy(scene: Scene, life: Life, attempt: Attempt) -> dict[str, Any]:
     policy = scene.policy
     agent = scene.chart.by_id.get(attempt.run.agent_id) if scene.chart is not None else None
     longest = agent.max_execution_ms if agent is not None else None
-    limits = {"leaseTtlMs": task_ttl(scene.records, life.task)}
+    limits = {"leaseTtlMs": task_ttl(scene.records, life.task, attempt.run.agent_id)}
     return {
         "maxAttempts": life.task.retry.max_attempts,
         "backoff": {"initialMs": policy.retry_base_ms, "factor": policy.retry_factor, "maxMs": policy.retry_cap_ms},

@@ -55,12 +55,14 @@ class Runner(_Part, frozen=True, kw_only=True):
     """What executes an agent's runs. A process gets an argument list, never a shell.
 
     `messages` says which printed lines are messages: those with the run's nonce, or also plain ones.
+    Of the service's environment it gets a short list, and what `inherit_env` names.
     """
 
     kind: RunnerKind = "pull"
     command: tuple[str, ...] = ()
     url: str | None = None
     env: dict[str, str] = {}
+    inherit_env: tuple[str, ...] | Literal["all"] = ()
     cwd: str | None = None
     grace: str | None = None
     ack_timeout: str | None = None
@@ -88,6 +90,7 @@ class Agent(_Part, frozen=True, kw_only=True):
     concurrency: int | None = None
     autonomy: Autonomy = Autonomy()
     max_execution_time: str | None = None
+    max_lease_time: str | None = None
     escalates_to: str | None = None
     runner: Runner = Runner()
     active: bool = True
@@ -102,6 +105,11 @@ class Agent(_Part, frozen=True, kw_only=True):
     def max_execution_ms(self) -> int | None:
         """How long one run may take, if that is limited."""
         return duration_ms(self.max_execution_time)
+
+    @property
+    def max_lease_ms(self) -> int | None:
+        """How long a lease of this agent may be, where that is more than usual."""
+        return duration_ms(self.max_lease_time)
 
 
 class TeamLimits(_Part, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from aof.core.durations import EXAMPLES, duration_ms
 from aof.core.findings import Finding, Step
 from aof.core.ids import is_agent_name
 from aof.core.org.chart import Agent, Capability, Limits, OrgChart, RoutingRule, Runner, Target
+from aof.core.tasks.fields import bad_ttl
 
 LEVELS = (0, 1, 2, 3)
 _NAME = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"
@@ -66,6 +67,9 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
     for name, shown in zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True):
         yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
+    yield from _duration((*at, "maxLeaseTime"), agent.max_lease_time, who)
+    if bad_ttl("maxLeaseTime", agent.max_lease_ms or 1) is not None:
+        yield _wrong((*at, "maxLeaseTime"), f"{who} has maxLeaseTime {agent.max_lease_time}", "use 7d or less")
     yield from _capabilities(agent, (*at, "capabilities"))
     yield from _runner(agent.runner, (*at, "runner"), who)
 
@@ -97,6 +101,12 @@ def _runner(runner: Runner, at: _At, who: str) -> Iterator[Finding]:
     if runner.kind != "process" and runner.messages == "plain":
         detail = f"{who} has 'messages: plain', but only a process prints messages"
         yield _wrong((*at, "messages"), detail, "say 'kind: process', or remove the line", "unused_messages")
+    named = (*runner.env, *(runner.inherit_env if runner.inherit_env != "all" else ()))
+    for name in named:
+        if not name or "=" in name or "\0" in name:
+            key = "env" if name in runner.env else "inheritEnv"
+            detail = f"{who}: {name[:80]!r} is no name of an environment variable"
+            yield _wrong((*at, key), detail, "use a name such as OPENAI_API_KEY")
     yield from _duration((*at, "grace"), runner.grace, who)
     yield from _duration((*at, "ackTimeout"), runner.ack_timeout, who)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aof.core import limits
-from aof.core.errors import AlreadyClaimed, AofError, Call, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.events import Draft
 from aof.core.ids import run_id
 from aof.core.limits import REASON, names, text
@@ -18,6 +18,7 @@ from aof.core.tasks.task import Lease, Task
 from aof.core.tasks.transitions import transition
 from aof.core.times import iso, millis
 
+LONGEST_TTL_MS = 24 * 3_600_000
 BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
 
 
@@ -127,8 +128,8 @@ def start(
     secret_digest: str | None = None,
 ) -> Verdict:
     """The drafts of a new run under a new lease, whatever the status was."""
-    ttl = task_ttl(records, task) if ttl_ms is None else ttl_ms
-    if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
+    ttl = task_ttl(records, task, agent) if ttl_ms is None else ttl_ms
+    if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl) or too_long(records, agent, ttl):
         return problem
     attempt = task.retry.attempts + 1
     run = run_id(task.id, attempt, records.run_tag)
@@ -152,10 +153,30 @@ def start(
     return Decision(drafts=(moved, started), heartbeat=first, agent=agent)
 
 
-def task_ttl(records: Records, task: Task) -> int:
-    """The task's own figure, unless a file was edited so that it is none."""
+def task_ttl(records: Records, task: Task, agent: str) -> int:
+    """The task's own figure, as far as the agent may have it, unless a file was edited so that it is none."""
     own = task.metadata.get("leaseTtlMs")
-    return own if isinstance(own, int) and bad_ttl("leaseTtlMs", own) is None else records.policy.lease_ttl_ms
+    if not isinstance(own, int) or bad_ttl("leaseTtlMs", own) is not None:
+        return records.policy.lease_ttl_ms
+    return min(own, longest_ttl(records, agent))
+
+
+def longest_ttl(records: Records, agent: str) -> int:
+    """How long a lease of this agent may be: a day, unless the org chart or the settings say more."""
+    known = records.policy.org.by_id.get(agent) if records.policy.org is not None else None
+    charted = known.max_lease_ms if known is not None else None
+    return max(LONGEST_TTL_MS, records.policy.lease_ttl_ms, charted or 0)
+
+
+def too_long(records: Records, agent: str, ttl_ms: int) -> AofError | None:
+    """Refuse a lease by which a worker that vanished would keep its task for longer than it may."""
+    longest = longest_ttl(records, agent)
+    if ttl_ms <= longest:
+        return None
+    return InvalidInput(
+        f"a lease of {ttl_ms / 1000:,g} seconds is longer than {agent} may have, which is {longest / 1000:,g}",
+        f"take a shorter one and renew it, or set 'maxLeaseTime' of '{agent}' in the org chart",
+    )
 
 
 def beat(records: Records, command: Beat, now: int) -> Verdict:
@@ -164,9 +185,15 @@ def beat(records: Records, command: Beat, now: int) -> Verdict:
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
-    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+    if problem := bad_beat(records, command, holder):
         return problem
     return Decision(heartbeat=next_beat(records, task, now, command.ttl_ms), agent=holder)
+
+
+def bad_beat(records: Records, command: Beat, holder: str) -> AofError | None:
+    """What is wrong with the length that a sign of life asks for."""
+    ttl = command.ttl_ms
+    return None if ttl is None else bad_ttl("ttl_ms", ttl) or too_long(records, holder, ttl)
 
 
 def next_beat(records: Records, task: Task, now: int, ttl_ms: int | None = None) -> Heartbeat | None:

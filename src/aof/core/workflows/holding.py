@@ -9,12 +9,11 @@ from aof.core import limits
 from aof.core.errors import AofError, Call, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.ids import run_place
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.lease import beat_after
+from aof.core.runs.lease import bad_beat, beat_after
 from aof.core.runs.proving import unproven
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import commands as c
 from aof.core.tasks import editing, graph
-from aof.core.tasks.fields import bad_ttl
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.walk import Walk
@@ -70,7 +69,7 @@ def beat(records: Records, command: c.Beat, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+    if problem := bad_beat(records, command, hop.agent or ""):
         return problem
     return Decision(heartbeat=next_beat(records, task, hop, now, command.ttl_ms), agent=hop.agent)
 

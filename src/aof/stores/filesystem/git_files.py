@@ -10,13 +10,15 @@ from collections.abc import Sequence
 
 from aof.beneath import is_link
 from aof.stores.filesystem.looking import read
-from aof.stores.filesystem.paths import ATTRIBUTES, DIRECTORIES, IGNORED
+from aof.stores.filesystem.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.stores.filesystem.disk import Disk
 
-ATTRIBUTES_NAME = ".gitattributes"
+_IGNORE = ".gitignore"
+# What older versions did not write into these files.
+_EXPECTED = {".gitattributes": ATTRIBUTES, _IGNORE: UNSHARED}
 
 
 def prepare(root: str, disk: Disk) -> None:
@@ -24,8 +26,8 @@ def prepare(root: str, disk: Disk) -> None:
 
     Git removes a folder with its last file, also below those who use it.
     """
-    if not os.path.lexists(f"{root}/.gitignore"):
-        disk.write_durable(f"{root}/.gitignore", _text(IGNORED))
+    if not os.path.lexists(f"{root}/{_IGNORE}"):
+        disk.write_durable(f"{root}/{_IGNORE}", _text(IGNORED))
     complete(root, disk)
     for name in DIRECTORIES:
         keep = f"{root}/{name}/.gitkeep"
@@ -34,32 +36,35 @@ def prepare(root: str, disk: Disk) -> None:
             os.close(disk.create(keep))
 
 
-def lacking(root: str) -> tuple[str, ...]:
-    """The attributes that nobody has written yet; raises OSError where the file cannot be read."""
-    lines = {b" ".join(line.split()).decode("utf-8", "replace") for line in (_attributes(root) or b"").splitlines()}
-    return tuple(line for line in ATTRIBUTES if line not in lines)
+def lacking(root: str) -> dict[str, tuple[str, ...]]:
+    """The lines that nobody has written yet, by file; raises OSError where a file cannot be read."""
+    found = {name: _lacking(_content(root, name), lines) for name, lines in _EXPECTED.items()}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _lacking(content: bytes | None, expected: tuple[str, ...]) -> tuple[str, ...]:
+    lines = {b" ".join(line.split()).decode("utf-8", "replace") for line in (content or b"").splitlines()}
+    return tuple(line for line in expected if line not in lines)
 
 
 def complete(root: str, disk: Disk) -> bool:
-    """Add the attributes that are missing, behind a person's own: the last line that fits is what git goes by."""
+    """Add the lines that are missing, behind a person's own: the last line that fits is what git goes by."""
     missing = lacking(root)
-    if not missing:
-        return False
-    before = _attributes(root)
-    path = f"{root}/{ATTRIBUTES_NAME}"
-    if before is None:
-        disk.write_durable(path, _text(missing))
-        return True
-    gap = b"" if not before or before.endswith(b"\n") else b"\n"
-    temporary = f"{root}/tmp/gitattributes-{os.getpid()}"  # noqa: S108 - inside the data directory
-    disk.write_durable(temporary, before + gap + _text(missing))
-    disk.replace(temporary, path)
-    return True
+    for name, lines in missing.items():
+        before, path = _content(root, name), f"{root}/{name}"
+        if before is None:
+            disk.write_durable(path, _text(IGNORED if name == _IGNORE else lines))
+            continue
+        gap = b"" if not before or before.endswith(b"\n") else b"\n"
+        temporary = f"{root}/tmp/{name[1:]}-{os.getpid()}"  # noqa: S108 - inside the data directory
+        disk.write_durable(temporary, before + gap + _text(lines))
+        disk.replace(temporary, path)
+    return bool(missing)
 
 
-def _attributes(root: str) -> bytes | None:
+def _content(root: str, name: str) -> bytes | None:
     """What stands in the file; a link is refused when somebody writes, and says nothing before."""
-    path = f"{root}/{ATTRIBUTES_NAME}"
+    path = f"{root}/{name}"
     return b"" if is_link(path) else read(path)
 
 

@@ -27,7 +27,9 @@ DIRECTORIES = (
 # Git changes no line ending: digests and the log's chain are of bytes. And two histories cannot be merged line by line:
 # it keeps one of them and says that there is a conflict.
 ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json")
+# What workers print is for this machine: it may hold what nobody wants in a repository.
+UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
+IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
 
 class Paths:

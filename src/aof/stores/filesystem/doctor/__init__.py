@@ -84,9 +84,10 @@ def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
     try:
         missing = git_files.lacking(store.paths.root)
     except OSError:
-        missing = ()
-    if not missing:
-        return access.check(store)
-    what = f"git is not told to leave line endings and histories alone: {', '.join(missing)}"
+        missing = {}
     fix = "'aof doctor --fix', or the next change of a task, adds the lines"
-    return (Problem("attributes_missing", git_files.ATTRIBUTES_NAME, what, fix), *access.check(store))
+    told = (
+        Problem("git_lines_missing", name, f"git is not told what to leave alone: {', '.join(lines)}", fix)
+        for name, lines in missing.items()
+    )
+    return (*told, *access.check(store))

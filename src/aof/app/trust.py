@@ -1,0 +1,52 @@
+"""The commands that a data directory declares, and what is said of one that nobody has allowed. Must not know files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aof.core.errors import NotAllowed
+from aof.core.org.chart import Agent, OrgChart
+from aof.core.scheduling.crew import STARTED
+from aof.ports.trust import Command
+
+NOTIFY = "notify"
+
+
+def of_agent(agent: Agent) -> Command:
+    """What starts an agent."""
+    runner = agent.runner
+    return Command(
+        source=f"agent {agent.id}",
+        kind="runner",
+        command=runner.command,
+        env=runner.env,
+        inherit_env=runner.inherit_env,
+        cwd=runner.cwd,
+    )
+
+
+def of_notifications(command: Sequence[str]) -> Command:
+    """What is started for each notification."""
+    return Command(source=NOTIFY, kind="notify", command=tuple(command))
+
+
+def declared(chart: OrgChart | None, notify: Sequence[str]) -> Iterator[Command]:
+    """Every command that AOF would start for this data directory."""
+    for agent in chart.agents if chart is not None else ():
+        if agent.runner.kind in STARTED:
+            yield of_agent(agent)
+    if notify:
+        yield of_notifications(notify)
+
+
+def refusal(command: Command) -> str:
+    """Why a command is not run."""
+    return f"the command of {command.source} is not trusted; see it and allow it: aof trust"
+
+
+def refuse_within_a_run(environment: Mapping[str, str]) -> None:
+    """A worker must not allow commands, its own least of all. Raises NotAllowed."""
+    if environment.get("AOF_RUN_SECRET"):
+        raise NotAllowed(
+            "a run cannot change which commands are trusted", "ask a maintainer to call 'aof trust' in their own shell"
+        )

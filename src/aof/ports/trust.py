@@ -1,0 +1,38 @@
+"""Which commands of a data directory a person has allowed. Above: hosting, ticks, notifications. Below: a state file.
+
+A data directory can come from anybody: with a clone, an archive, a shared disk. Its commands run only after a person
+on this machine has seen them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be started: argument list, variables and folder. What a script contains is not part of it.
+
+    `source` says who declares it and is not part of what is trusted.
+    """
+
+    source: str
+    kind: Literal["runner", "notify"]
+    command: tuple[str, ...]
+    env: dict[str, str] = {}
+    inherit_env: tuple[str, ...] | Literal["all"] = ()
+    cwd: str | None = None
+
+
+class Trust(Protocol):
+    """Knows what is allowed."""
+
+    @property
+    def folder(self) -> str:
+        """Where a change of it can be seen."""
+        ...
+
+    def covers(self, command: Command) -> bool:
+        """Whether exactly this command is allowed; looked at anew."""
+        ...
