@@ -74,7 +74,8 @@ class Stripes:
 
     def left(self) -> list[str]:
         """The tasks whose files a dead writer has not finished."""
-        store, found = self._store, []
+        store = self._store
+        found: list[str] = []
         for name in store.intents.unfinished():
             lock = store.locks.acquire(name, exclusive=False, wait=False)
             if lock is not None:
