@@ -41,9 +41,10 @@ def test_a_command_on_another_task_finishes_what_was_left(
         def die(*_given: object) -> bool:
             raise _Killed
 
-        with monkeypatch.context() as patched, pytest.raises(_Killed):
+        with monkeypatch.context() as patched:
             patched.setattr(TaskFiles, "place", die)
-            fabric.edit(task_id, title="changed")
+            with pytest.raises(_Killed):
+                fabric.edit(task_id, title="changed")
     assert '"one"' in file.read_text()
     with open_fabric(root, clock) as fabric:
         command(fabric, other)
