@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.files import TaskFiles
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric
 
@@ -37,17 +37,14 @@ def test_a_command_on_another_task_finishes_what_was_left(
     with open_fabric(root, clock) as fabric:
         task_id, other = (fabric.create(title).task_id for title in ("one", "two"))
         file = root / "tasks/ready" / f"{task_id}.md"
-        write = Disk.write_new
 
-        def die(disk: Disk, path: str, data: bytes) -> None:
-            if path.endswith(f"{task_id}.md"):
-                raise _Killed
-            write(disk, path, data)
+        def die(*_given: object) -> bool:
+            raise _Killed
 
-        monkeypatch.setattr(Disk, "write_new", die)
-        with pytest.raises(_Killed):
-            fabric.edit(task_id, title="changed")
-        monkeypatch.setattr(Disk, "write_new", write)
+        with monkeypatch.context() as patched:
+            patched.setattr(TaskFiles, "place", die)
+            with pytest.raises(_Killed):
+                fabric.edit(task_id, title="changed")
     assert '"one"' in file.read_text()
     with open_fabric(root, clock) as fabric:
         command(fabric, other)
