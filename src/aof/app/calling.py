@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from aof.app.arguments import invalid
-from aof.app.catalogue import Operation, Params
+from aof.app.catalogue import SCOPES, Operation, Params, Scope
 from aof.app.fabric import Fabric
 from aof.app.identity import Identity
 from aof.app.schemas import shown_fields, shown_names
@@ -27,6 +27,7 @@ class Caller(msgspec.Struct, frozen=True):
     """Who calls. With `proven`, a token or a run's secret says so, and the call cannot say otherwise.
 
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with.
     """
 
     actor: str
@@ -34,6 +35,8 @@ class Caller(msgspec.Struct, frozen=True):
     proven: bool = False
     secret: str | None = None
     kept: tuple[str, ...] = ()
+    scope: Scope = "admin"
+    token: str | None = None
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -129,11 +132,13 @@ def admitted(operation: Operation, params: Params, caller: Caller) -> str:
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
         )
-    if caller.role == "reader" and operation.effect != "read":
+    needed = operation.scope_of(params)
+    if SCOPES.index(caller.scope) < SCOPES.index(needed):
         raise NotAllowed(
-            f"{operation.name} changes something, and this token may only read",
-            "use a token with the role agent or admin",
+            f"{operation.name} needs a token with the scope {needed}, and this one has {caller.scope}",
+            f"ask for one: aof token create {caller.actor} --scope {needed}",
             role=caller.role,
+            scope=caller.scope,
         )
     acts = getattr(params, operation.acts) if operation.acts else None
     if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor:

@@ -308,6 +308,12 @@ class UnreadableResult(Invalid):
     code = "invalid_run_result"
 
 
+class TooManyMessages(Invalid):
+    """One call brings more messages than it may; those beyond the limit were not looked at."""
+
+    code = "too_many_messages"
+
+
 class InvalidJson(Invalid):
     """A message says that it is one of ours, and what follows is no JSON."""
 
@@ -330,6 +336,12 @@ class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
     code = kind = "unavailable"
+
+
+class TooManyRequests(Unavailable):
+    """Whoever calls does so too often, or has too much open."""
+
+    code = "too_many_requests"
 
 
 class LockTimeout(Unavailable):

@@ -37,6 +37,7 @@ class Policy:
         require_secret: bool = False,
         org: OrgChart | None = None,
         project: str = "unknown",
+        messages_per_send: int = 1000,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -49,6 +50,7 @@ class Policy:
         self.require_secret = require_secret
         self.org = org
         self.project = project
+        self.messages_per_send = messages_per_send
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

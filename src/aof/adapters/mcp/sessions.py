@@ -41,6 +41,12 @@ class Session:
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
         self._secrets: dict[str, str] = {}
         self._given = {task_of_run(run): run} if run else {}
+        hub.sessions.add(self)
+
+    @property
+    def name(self) -> str | None:
+        """Its ID, where the transport gives it one."""
+        return self._name
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -124,6 +130,7 @@ class Session:
     async def end(self) -> None:
         """The session is over: what it reported is carried out, and what it held without a report fails by name."""
         held, self._claimed = self._claimed, {}
+        self._hub.sessions.discard(self)
         if self._name is not None:
             self._hub.presence.forget(self._name)
         if self._hub.stopping:
