@@ -111,7 +111,7 @@ class Guard:
             problem = answer.refusal or Unauthenticated("the token is no longer valid", "use another token")
         if problem is not None and not answer.begun:
             await failure(problem)(scope, receive, send)
-        elif answer.unfinished:
+        elif cancelled.cancelled_caught and answer.unfinished:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _in_time(self, receive: Receive) -> Receive:

@@ -88,6 +88,8 @@ class HttpServer:
             lifespan="on",
             log_level="warning",
             access_log=False,
+            server_header=False,
+            proxy_headers=False,  # anybody on this machine could claim to be another address
             timeout_keep_alive=max(int(limits.times.idle), 1),
             timeout_graceful_shutdown=_GRACE,
         )
