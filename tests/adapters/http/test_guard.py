@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -96,7 +97,7 @@ def test_a_request_whose_body_is_there_may_take_its_time() -> None:
 def test_a_stream_ends_when_its_token_is_revoked_however_it_was_asked_for() -> None:
     for method in ("GET", "POST"):
         valid = {"t1"}
-        grants = Grants(Traffic(), requests_per_second=1000, streams=1, valid=lambda now=valid: frozenset(now))
+        grants = Grants(Traffic(), requests_per_second=1000, streams=1, valid=partial(frozenset, valid))
 
         async def streams(scope: Any, receive: Any, send: Any, now: set[str] = valid, held: Grants = grants) -> None:
             await send(_STREAM)

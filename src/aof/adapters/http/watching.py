@@ -19,6 +19,7 @@ from aof.core.errors import AofError
 
 Tell = Callable[[str, str], None]
 EndSessions = Callable[[Callable[[Caller], bool]], Awaitable[None]]
+_TROUBLE = 5.0  # seconds of silence after a fault of ours
 _log = logging.getLogger(__name__)
 
 
@@ -37,12 +38,15 @@ async def watch(
             grants.end_revoked()
             for end_sessions in enders:
                 await end_sessions(grants.is_gone)
+            for report in traffic.due(anyio.current_time()):
+                tell(report.action, report.text)
+                if report.action == "auth":
+                    await _record(fabric, report)
         except AofError as error:  # tokens.json cannot be read: every request is told so
-            _log.debug("tokens: %s", error.message)
-        for report in traffic.due(anyio.current_time()):
-            tell(report.action, report.text)
-            if report.action == "auth":
-                await _record(fabric, report)
+            _log.debug("not looked at: %s", error.message)
+        except Exception:  # noqa: BLE001 - what fails here must end neither this loop nor the server around it
+            _log.exception("looking after the server failed")
+            await anyio.sleep(_TROUBLE)
 
 
 async def _record(fabric: Fabric, report: Report) -> None:

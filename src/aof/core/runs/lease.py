@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aof.core import limits
-from aof.core.errors import AlreadyClaimed, AofError, Call, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.events import Draft
 from aof.core.ids import run_id
 from aof.core.limits import REASON, names, text
@@ -18,6 +18,7 @@ from aof.core.tasks.task import Lease, Task
 from aof.core.tasks.transitions import transition
 from aof.core.times import iso, millis
 
+_DAY_MS = 86_400_000
 BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
 
 
@@ -127,8 +128,8 @@ def start(
     secret_digest: str | None = None,
 ) -> Verdict:
     """The drafts of a new run under a new lease, whatever the status was."""
-    ttl = task_ttl(records, task) if ttl_ms is None else ttl_ms
-    if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
+    ttl = granted_ttl(records, task, agent) if ttl_ms is None else ttl_ms
+    if problem := names(agent=agent, worker=worker) or too_long(records, agent, ttl_ms) or bad_ttl("ttl_ms", ttl):
         return problem
     attempt = task.retry.attempts + 1
     run = run_id(task.id, attempt)
@@ -158,13 +159,36 @@ def task_ttl(records: Records, task: Task) -> int:
     return own if isinstance(own, int) and bad_ttl("leaseTtlMs", own) is None else records.policy.lease_ttl_ms
 
 
+def granted_ttl(records: Records, task: Task, agent: str) -> int:
+    """How long a lease lasts for which nobody has asked for a time."""
+    return min(task_ttl(records, task), max(_longest(records, agent), records.policy.lease_ttl_ms))
+
+
+def too_long(records: Records, agent: str, ttl_ms: int | None) -> InvalidInput | None:
+    """Refuse to hold a task for more than a day without a sign of life, unless the chart gives the agent more time."""
+    longest = _longest(records, agent)
+    if ttl_ms is None or ttl_ms <= longest:
+        return None
+    return InvalidInput(
+        f"a lease of {ttl_ms / 1000:g} seconds is too long: {agent[:80]} may have {longest / 1000:g}",
+        "ask for less and renew it with 'heartbeat'; maxExecutionTime in the org chart allows an agent more than a day",
+    )
+
+
+def _longest(records: Records, agent: str) -> int:
+    seat = records.policy.org.by_id.get(agent) if records.policy.org is not None else None
+    return max(_DAY_MS, (seat.max_execution_ms or 0) if seat is not None else 0)
+
+
 def beat(records: Records, command: Beat, now: int) -> Verdict:
     """A sign of life: no event, only a later end of the lease."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
-    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+    if command.ttl_ms is not None and (
+        problem := too_long(records, holder, command.ttl_ms) or bad_ttl("ttl_ms", command.ttl_ms)
+    ):
         return problem
     return Decision(heartbeat=next_beat(records, task, now, command.ttl_ms), agent=holder)
 

@@ -18,7 +18,7 @@ from aof.core.errors import (
 from aof.core.findings import suggestion
 from aof.core.ids import run_id
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.lease import task_ttl
+from aof.core.runs.lease import granted_ttl, too_long
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import commands as c
 from aof.core.tasks import graph
@@ -180,8 +180,9 @@ def start(
 ) -> AofError | None:
     """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
     task = walk.task
-    ttl = task_ttl(walk.records, task) if ttl_ms is None else ttl_ms
-    if problem := limits.names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl):
+    ttl = granted_ttl(walk.records, task, agent) if ttl_ms is None else ttl_ms
+    named = limits.names(agent=agent, worker=worker)
+    if problem := named or too_long(walk.records, agent, ttl_ms) or bad_ttl("ttl_ms", ttl):
         return problem
     attempt = task.retry.attempts + 1
     walk.add(

@@ -9,7 +9,7 @@ from aof.core import limits
 from aof.core.errors import AofError, Call, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.ids import run_place
 from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.lease import beat_after
+from aof.core.runs.lease import beat_after, too_long
 from aof.core.runs.proving import unproven
 from aof.core.runs.run import Heartbeat
 from aof.core.tasks import commands as c
@@ -69,7 +69,9 @@ def beat(records: Records, command: c.Beat, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    if command.ttl_ms is not None and (problem := bad_ttl("ttl_ms", command.ttl_ms)):
+    if command.ttl_ms is not None and (
+        problem := too_long(records, hop.agent or "", command.ttl_ms) or bad_ttl("ttl_ms", command.ttl_ms)
+    ):
         return problem
     return Decision(heartbeat=next_beat(records, task, hop, now, command.ttl_ms), agent=hop.agent)
 
