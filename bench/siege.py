@@ -36,12 +36,13 @@ class Attack(NamedTuple):
     half_open: int = 1_000
     wrong_per_second: int = 300
     lines: int = 30_000
+    per_send: int = 1_000
     seconds: float = 15.0
 
     @staticmethod
     def quick() -> Attack:
         """A few seconds, to see that it works."""
-        return Attack(agents=4, half_open=100, wrong_per_second=60, lines=1_200, seconds=1.5)
+        return Attack(agents=4, half_open=100, wrong_per_second=60, lines=1_000, per_send=30, seconds=1.5)
 
 
 class Siege(NamedTuple):
@@ -82,6 +83,9 @@ def measured(folder: Path, *, rounds: int, attack: Attack, say: Callable[[str], 
 def besiege(folder: Path, attack: Attack) -> Siege:
     """One service, first in peace and then under attack for as long."""
     root, _ = aof.init(folder / ".aof")
+    if attack.per_send != Attack().per_send:
+        with Path(root, "aof.toml").open("a", encoding="utf-8") as settings:
+            settings.write(f"\n[messages]\nperSend = {attack.per_send}\n")
     names = [f"agent-{place}" for place in range(attack.agents)]
     tokens = [serving.create_token(root, name, None, scope="work").token for name in names]
     lines = folder / "messages.txt"

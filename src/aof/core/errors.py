@@ -11,9 +11,9 @@
     │                              HopRoleMismatch, NotAttached
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
-    │                              InvalidWorkflow
+    │                              InvalidWorkflow, TooManyMessages
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, ReadOnly, UnsupportedFilesystem,
-    │                              UnsupportedVersion, RunnerFailed
+    │                              UnsupportedVersion, RunnerFailed, TooManyRequests
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
