@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aof.bench import suite, table
-from bench import backlog, others, tools
+from bench import backlog, others, siege, tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.machine["compared with"] = ", ".join(others.versions())
         run.parts.extend(backlog.measure(folder / "backlog", rounds=plan.calls, few=options.quick, say=_say))
         run.parts.append(tools.measured(folder, rounds=plan.rounds, seconds=plan.seconds, say=_say))
+        attack = siege.Attack.quick() if options.quick else siege.Attack()
+        run.parts.append(siege.measured(folder, rounds=1 if options.quick else 3, attack=attack, say=_say))
         _say("")
         print(table.render(run.machine, run.parts), flush=True)
         if options.json:

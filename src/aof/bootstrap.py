@@ -22,6 +22,7 @@ from aof.stores.filesystem.workflow_path import WorkflowPath
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 
     from aof.adapters.trust_file import TrustFile
     from aof.app.maintenance import Diagnosis
@@ -205,19 +206,28 @@ def rebuild_index(fabric: Fabric) -> None:
     _writable(fabric.store).index.rebuild()
 
 
-def serve(
-    fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, host: str = "127.0.0.1"
-) -> int:
-    """Run the service on an open fabric until it is told to stop, with `http` on that port; tells the exit code."""
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, **doors: Any) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code.
+
+    With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
+    """
     from aof.daemon import Service
 
     store = _writable(fabric.store)
-    if http is None:
+    if http is None and not doors:
         return Service(fabric, once=once, log_json=log_json).run()
-    from aof.serving import beside
+    from aof.exposure import warning
+    from aof.notices import Notices
+    from aof.serving import Doors, beside
 
-    with beside(store.paths.root, host, http) as address:
-        return Service(fabric, once=once, log_json=log_json, address=address).run()
+    where, notices = Doors(port=http, **doors), Notices()
+    try:
+        with beside(store.paths.root, where, notices.put) as addresses:
+            if text := warning(where):
+                notices.put("warning", text)
+            return Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
+    finally:
+        notices.close()
 
 
 def diagnose(

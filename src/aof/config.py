@@ -51,6 +51,21 @@ schemaVersion = 1
 # mode = "open"                  # or "strict": a session, token or run is one actor, also without an org chart
 # requireSecret = false          # or true: writes to a run and to gates count only with a secret or a token
 
+# [http]                         # bounds of 'aof up --http'
+# hosts = ["aof.example.org"]    # names that it may be called by, beside the loopback's and its own address
+# headerSeconds = 10             # for the headers of a request to arrive, and for a TLS handshake
+# bodySeconds = 60               # for its body
+# idleSeconds = 60               # between two requests
+# stallSeconds = 30              # that a client may leave a response unread
+# connections = 512              # in total; fewer where the process may not open so many files
+# connectionsPerAddress = 256
+# streamsPerToken = 32
+# requestsPerSecond = 200        # per token
+# failuresPerMinute = 60         # failed authentications per address that are answered at once
+
+# [messages]
+# perSend = 1000                 # messages that one 'send' takes
+
 # [notify]                       # who is told that a task came to review, was blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
@@ -127,6 +142,27 @@ class IdentitySettings(Section):
     require_secret: bool = False
 
 
+class HttpBounds(Section):
+    """What clients of the HTTP server may take."""
+
+    hosts: tuple[str, ...] = ()
+    header_seconds: float = 10.0
+    body_seconds: float = 60.0
+    idle_seconds: float = 60.0
+    stall_seconds: float = 30.0
+    connections: int = 512
+    connections_per_address: int = 256
+    streams_per_token: int = 32
+    requests_per_second: float = 200.0
+    failures_per_minute: float = 60.0
+
+
+class MessageSettings(Section):
+    """What one delivery of messages may bring."""
+
+    per_send: int = 1000
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -144,6 +180,8 @@ class Settings(Section):
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
     identity: IdentitySettings = IdentitySettings()
+    http: HttpBounds = HttpBounds()
+    messages: MessageSettings = MessageSettings()
 
     def policy(self, project: str = "unknown") -> Policy:
         """The part that decisions depend on; the name is for a project that the settings do not name."""
@@ -164,6 +202,7 @@ class Settings(Section):
             require_secret=self.identity.require_secret,
             strict=self.identity.mode == "strict",
             refuse_unlisted=self.unlisted_agents == "refuse",
+            messages_per_send=self.messages.per_send,
         )
 
 

@@ -33,6 +33,7 @@ from aof.core.tasks.graph import retry_at
 from aof.core.tasks.task import Task
 from aof.core.times import iso, millis
 from aof.core.workflows.state import HopState, leases, workflow_of
+from aof.notices import Notices
 from aof.printable import clean, escaped
 from aof.stores.filesystem.store import FilesystemStore
 
@@ -56,7 +57,8 @@ class Service:
         *,
         once: bool = False,
         log_json: bool = False,
-        address: str | None = None,
+        addresses: tuple[str, ...] = (),
+        notices: Notices | None = None,
         out: TextIO | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
@@ -67,7 +69,8 @@ class Service:
         self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
         self._once = once
         self._json = log_json
-        self._address = address
+        self._addresses = addresses
+        self._notices = notices
         self._out = out or sys.stdout
         self._selector = selectors.DefaultSelector()
         self._faults = Faults(self._clock, self._tell)
@@ -98,8 +101,10 @@ class Service:
             self._observe()
             self._attempt("scan", self._scan)
             self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
-            if self._address is not None:
-                self._tell("http", "", f"{self._address} for those with a token, MCP at {self._address}/mcp")
+            for address in self._addresses:
+                self._tell("http", "", f"{address} for those with a token, MCP at {address}/mcp")
+            if (notices := self._notices) is not None:
+                self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
             self._serve()
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
             return 0 if self._signals < _HARD else 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
 from aof.adapters.system import SystemClock
 from aof.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
-from aof.config import load_settings
-from aof.core.errors import InvalidInput, Unavailable
+from aof.config import HttpBounds, load_settings
+from aof.core.errors import InvalidInput, SettingsUnusable, Unavailable
 from aof.lazily import Lazily
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from aof.adapters.agents import wiring
     from aof.adapters.http.guard import Authenticate
-    from aof.adapters.http.serving import HttpServer
+    from aof.adapters.http.serving import HttpServer, ServerLimits
+    from aof.adapters.http.traffic import Traffic
     from aof.app import tokens
     from aof.app.calling import Caller
     from aof.ports.tokens import Tokens
@@ -69,14 +70,17 @@ def tokens_of(data_dir: str | None) -> Tokens:
     return TokenFile(root, SystemClock(), load_settings(root).storage.lock_timeout)
 
 
-def create_token(data_dir: str | None, actor: str | None, role: str | None) -> tokens.NewToken:
+def create_token(
+    data_dir: str | None, actor: str | None, role: str | None, *, scope: str | None = None, expires: str | None = None
+) -> tokens.NewToken:
     """A new token for an actor."""
-    return tokens.create(tokens_of(data_dir), actor or default_actor(), role or "agent", SystemClock().now())
+    now = SystemClock().now()
+    return tokens.create(tokens_of(data_dir), actor or default_actor(), role, now, scope=scope, expires=expires)
 
 
 def list_tokens(data_dir: str | None) -> tuple[tokens.KnownToken, ...]:
-    """The tokens that are valid."""
-    return tokens.known(tokens_of(data_dir))
+    """The tokens that there are."""
+    return tokens.known(tokens_of(data_dir), SystemClock().now())
 
 
 def revoke_token(data_dir: str | None, token_id: str) -> None:
@@ -85,28 +89,56 @@ def revoke_token(data_dir: str | None, token_id: str) -> None:
 
 
 def make_http(
-    data_dir: str | None, *, hosts: tuple[str, ...] = (), authenticate: Authenticate | None = None
+    data_dir: str | None,
+    *,
+    hosts: tuple[str, ...] = (),
+    authenticate: Authenticate | None = None,
+    traffic: Traffic | None = None,
+    tell: Callable[[str, str], None] | None = None,
 ) -> ASGIApp:
     """The HTTP application of a data directory, with MCP at /mcp. `hosts` are names beside those of the loopback."""
     try:
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
         from aof.adapters.http.guard import CALLER
+        from aof.adapters.http.watching import log_it
         from aof.adapters.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
         raise missing(error, "server,mcp") from None
-    known = tokens_of(data_dir)
+    known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
 
     def by_token(token: str | None) -> Caller | None:
-        return tokens.recognise(known, token) if token else None
+        return tokens.recognise(known, token, clock.now()) if token else None
 
-    settings = HttpSettings(authenticate=authenticate or by_token, hosts=(*LOOPBACK, *hosts), version=__version__)
+    settings = HttpSettings(
+        authenticate=authenticate or by_token,
+        hosts=(*LOOPBACK, *hosts, *(name.lower() for name in bounds.hosts)),
+        body_seconds=bounds.body_seconds,
+        requests_per_second=bounds.requests_per_second,
+        streams_per_token=bounds.streams_per_token,
+        failures_per_minute=bounds.failures_per_minute,
+        valid_tokens=None if authenticate else lambda: tokens.valid_ids(known, clock.now()),
+        tell=tell or log_it,
+        version=__version__,
+    )
 
     def caller_of(request: Request) -> Caller:
         caller: Caller = request.scope[CALLER]
         return caller
 
     mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
-    return make_app(lambda: open_fabric(data_dir, secret=""), settings, {"/mcp": mcp})
+    return make_app(lambda: open_fabric(data_dir, secret=""), settings, {"/mcp": mcp}, traffic)
+
+
+def http_bounds(root: str) -> HttpBounds:
+    """The bounds that the settings give; raises SettingsUnusable for one that would let nobody in."""
+    bounds = load_settings(root).http
+    for name in (name for name in HttpBounds.__annotations__ if name != "hosts"):
+        if getattr(bounds, name) <= 0:
+            raise SettingsUnusable(
+                f"aof.toml cannot be used: the bounds of [http] must be greater than 0, and {name} is not",
+                "correct it, or leave it out: every setting has a default",
+            )
+    return bounds
 
 
 def http_server(
@@ -119,22 +151,70 @@ def http_server(
     return HttpServer(app, bound, started), int(bound.getsockname()[1])
 
 
+class Doors(NamedTuple):
+    """Where and how to serve: on a port, on a Unix socket, or on both."""
+
+    port: int | None = None
+    host: str = "127.0.0.1"
+    socket: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    insecure: bool = False
+
+
 @contextmanager
-def beside(data_dir: str, host: str, port: int) -> Iterator[str]:
-    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the address."""
-    loopback = host in ("127.0.0.1", "::1", "localhost")
-    app = make_http(data_dir, hosts=() if loopback else (host,))
-    running = threading.Event()
-    server, bound = http_server(app, host, port, running.set)
-    thread = threading.Thread(target=server.run, name="http", daemon=True)
-    thread.start()
+def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
+    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the addresses.
+
+    `tell` is called in that thread with what was turned away, once a minute.
+    """
+    from aof.exposure import checked
+
+    checked(doors)
     try:
+        from aof.adapters.http import serving as http
+        from aof.adapters.http.traffic import Traffic
+        from aof.adapters.http.unix_socket import listen_unix, remove_unix
+    except ModuleNotFoundError as error:
+        raise missing(error, "server,mcp") from None
+    bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
+    encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
+    app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)
+    with ExitStack() as stack:
+        bound, addresses = [], []
+        if doors.port is not None:
+            bound.append(http.listen(doors.host, doors.port))
+            stack.callback(bound[-1].close)
+            shown = f"[{doors.host}]" if ":" in doors.host else doors.host
+            addresses.append(f"{'https' if encrypted else 'http'}://{shown}:{bound[-1].getsockname()[1]}")
+        if doors.socket is not None:
+            bound.append(listen_unix(doors.socket))
+            stack.callback(remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
+            addresses.append(f"unix:{os.path.abspath(doors.socket)}")
+        server = http.HttpServer(app, bound, running.set, limits=_limits(bounds), traffic=traffic, encrypted=encrypted)
+        thread = threading.Thread(target=server.run, name="http", daemon=True)
+        thread.start()
+        stack.callback(thread.join, _STOPPING)
+        stack.callback(server.stop)
         if not running.wait(_STARTING):
             raise Unavailable("the HTTP server did not start", "try again, or run 'aof up' without --http")
-        yield f"http://{f'[{host}]' if ':' in host else host}:{bound}"
-    finally:
-        server.stop()
-        thread.join(_STOPPING)
+        yield tuple(addresses)
+
+
+def _limits(bounds: HttpBounds) -> ServerLimits:
+    from aof.adapters.http.protocol import Times
+    from aof.adapters.http.serving import ServerLimits
+
+    return ServerLimits(
+        connections=bounds.connections,
+        per_address=bounds.connections_per_address,
+        times=Times(
+            headers=bounds.header_seconds,
+            body=bounds.body_seconds,
+            idle=bounds.idle_seconds,
+            stall=bounds.stall_seconds,
+        ),
+    )
 
 
 def wire_agents(

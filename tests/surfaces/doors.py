@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,9 +68,9 @@ def environment(root: Path, actor: str = WHO) -> dict[str, str]:
 
 
 @contextmanager
-def _room(folder: Path) -> Iterator[tuple[Path, Fabric]]:
+def _room(folder: Path, settings: str = "") -> Iterator[tuple[Path, Fabric]]:
     root, _ = init_data_dir(folder / ".aof")
-    Path(root, "aof.toml").write_text("[storage]\nlockTimeout = 1\n")
+    Path(root, "aof.toml").write_text(f"[storage]\nlockTimeout = 1\n{settings}")
     with open_fabric(root, actor="elsewhere") as fabric:
         yield Path(root), fabric
 
@@ -223,23 +224,26 @@ def _plain(result: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def python_door(folder: Path) -> Iterator[InPython]:
+def python_door(folder: Path, settings: str = "") -> Iterator[InPython]:
     """The fabric in this process."""
-    with _room(folder) as (root, fabric):
+    with _room(folder, settings) as (root, fabric):
         yield InPython(root, fabric)
 
 
 @contextmanager
-def cli_door(folder: Path) -> Iterator[OnTheCommandLine]:
+def cli_door(folder: Path, settings: str = "") -> Iterator[OnTheCommandLine]:
     """The command line."""
-    with _room(folder) as (root, fabric):
+    with _room(folder, settings) as (root, fabric):
         yield OnTheCommandLine(root, fabric)
 
 
 @contextmanager
-def mcp_door(folder: Path, *, tools: str = "all", mode: str = "auto", actor: str = WHO) -> Iterator[OverMcp]:
+def mcp_door(
+    folder: Path, settings: str = "", *, tools: str = "all", mode: str = "auto", actor: str = WHO
+) -> Iterator[OverMcp]:
     """A server process on stdio and a session with it."""
-    with _room(folder) as (root, fabric), mcp_session(root, tools=tools, mode=mode, actor=actor) as (portal, client):
+    session = partial(mcp_session, tools=tools, mode=mode, actor=actor)
+    with _room(folder, settings) as (root, fabric), session(root) as (portal, client):
         yield OverMcp(root, fabric, portal, client)
 
 
@@ -289,9 +293,9 @@ def http_server(root: Path, *words: str) -> Iterator[str]:
 
 
 @contextmanager
-def http_door(folder: Path, role: str = "admin") -> Iterator[OverHttp]:
+def http_door(folder: Path, settings: str = "", role: str = "admin") -> Iterator[OverHttp]:
     """A server process on the loopback, and a client with a token."""
-    with _room(folder) as (root, fabric):
+    with _room(folder, settings) as (root, fabric):
         headers = {"Authorization": f"Bearer {new_token(root, WHO, role)}"}
         with http_server(root) as url, httpx.Client(base_url=url, headers=headers, timeout=30) as client:
             yield OverHttp(root, fabric, client)

@@ -102,8 +102,11 @@ def test_a_page_from_elsewhere_is_turned_away(http: OverHttp, origin: str) -> No
         assert _code(http.client.get(path, headers={"Origin": origin})) == (403, "not_allowed")
 
 
-def test_a_page_of_this_machine_gets_in(http: OverHttp) -> None:
-    assert http.client.get(f"{PREFIX}/list", headers={"Origin": "http://localhost:8080"}).status_code == 200
+def test_a_page_of_this_server_gets_in_and_one_from_another_port_does_not(http: OverHttp) -> None:
+    port = http.client.base_url.port
+    assert http.client.get(f"{PREFIX}/list", headers={"Origin": f"http://localhost:{port}"}).status_code == 200
+    other = http.client.get(f"{PREFIX}/list", headers={"Origin": "http://localhost:1"})
+    assert _code(other) == (403, "not_allowed")
 
 
 def test_a_body_that_is_too_big_is_refused_before_it_is_read(http: OverHttp) -> None:

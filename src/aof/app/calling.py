@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from aof.app.arguments import invalid
-from aof.app.catalogue import Operation, Params
+from aof.app.catalogue import SCOPES, Operation, Params, Scope
 from aof.app.fabric import Fabric
 from aof.app.identity import Identity
 from aof.app.schemas import shown_fields, shown_names
@@ -29,6 +29,7 @@ class Caller(msgspec.Struct, frozen=True):
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
     `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
     name, and it acts for no one else.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with.
     """
 
     actor: str
@@ -38,6 +39,8 @@ class Caller(msgspec.Struct, frozen=True):
     kept: tuple[str, ...] = ()
     session: str | None = None
     default: bool = False
+    scope: Scope = "admin"
+    token: str | None = None
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -142,11 +145,13 @@ def admitted(operation: Operation, params: Params, caller: Caller, *, lends: boo
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
         )
-    if caller.role == "reader" and operation.effect != "read":
+    needed = operation.scope_of(params)
+    if SCOPES.index(caller.scope) < SCOPES.index(needed):
         raise NotAllowed(
-            f"{operation.name} changes something, and this token may only read",
-            "use a token with the role agent or admin",
+            f"{operation.name} needs a token with the scope {needed}, and this one has {caller.scope}",
+            f"ask for one: aof token create {caller.actor} --scope {needed}",
             role=caller.role,
+            scope=caller.scope,
         )
     acts = getattr(params, operation.acts) if operation.acts else None
     if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor and not lends:

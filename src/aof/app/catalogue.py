@@ -8,9 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 from aof.app.operations import control, gates, questions, team, upkeep, work
-from aof.app.operations.row import Effect, Operation, Params, Tier
+from aof.app.operations.row import SCOPES, Effect, Operation, Params, Scope, Tier
 
-__all__ = ["BY_NAME", "BY_TOOL", "OPERATIONS", "TIERS", "Effect", "Operation", "Params", "Tier", "listed_in"]
+__all__ = [
+    "BY_NAME",
+    "BY_TOOL",
+    "OPERATIONS",
+    "SCOPES",
+    "TIERS",
+    "Effect",
+    "Operation",
+    "Params",
+    "Scope",
+    "Tier",
+    "listed_in",
+]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *work.ROWS, *control.ROWS, *questions.ROWS, *team.ROWS, *gates.ROWS, *upkeep.ROWS,

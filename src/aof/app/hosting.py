@@ -133,7 +133,7 @@ class Hosting:
             return self._started(task, agent, claimed)
         except Exception as error:  # noqa: BLE001 - the edge of one start: the run fails, and its task is retried
             what = self._faults.note(f"starting {agent.id}", task.id, error)
-            self.runner.stop(claimed.run_id, "failed", hard=True)
+            self.runner.stop(claimed.run_id, "fenced", hard=True)
             self._failed(task.id, claimed.run_id, "runner_failed", what)
             return what
 

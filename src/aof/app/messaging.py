@@ -39,12 +39,27 @@ class Messaging(Asking):
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows.
+        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        limit; what comes after the limit is refused with one answer, the last.
         """
         from aof.app.router import Router
 
         router = Router(self.store, self._clock, self._ask, self._actor, run_of=self._run_of)
-        return tuple(router.deliver(message, run or self._run) for message in _flat(messages))
+        waiting, answers = _flat(messages), []
+        left = self._policy.messages_per_send
+        for message in waiting:
+            if left <= 0:
+                answers.append(router.refuse_rest(self._policy.messages_per_send, 1 + sum(1 for _ in waiting)))
+                break
+            answers.append(router.deliver(message, run or self._run))
+            left -= answers[-1].outcome != "ignored"
+        return tuple(answers)
+
+    def remark(self, kind: str, payload: dict[str, Any]) -> None:
+        """Put a remark about the service into the log, which concerns no task."""
+        from aof.app.router import record
+
+        record(self.store, self._clock, events.Draft(type=kind, task_id="", payload=payload), self._actor)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
         """Carry out what runs have reported: all of them, or those of one agent.

@@ -46,7 +46,7 @@ def _one(operation: Operation) -> list[str]:
     lines = [
         f"## {operation.name}\n",
         f"{operation.help}\n",
-        f"{spelled} · `{method} /api/v1/{operation.name}` · {_EFFECTS[operation.effect]}\n",
+        f"{spelled} · `{method} /api/v1/{operation.name}` · {_EFFECTS[operation.effect]} · {_scopes(operation)}\n",
         "| parameter | |",
         "| --- | --- |",
     ]
@@ -61,6 +61,12 @@ def _one(operation: Operation) -> list[str]:
         text = f"; {kind['description']}" if "description" in kind else ""
         lines.append(f"| `{name}` | {', '.join(marks)}{text} |")
     return [*lines, "", f"Answers {answer}.\n"]
+
+
+def _scopes(operation: Operation) -> str:
+    """What a token must allow."""
+    more = [f", `{scope}` with `{name}` {str(value).lower()}" for name, value, scope in operation.needs_more]
+    return f"token: `{operation.scope}`{''.join(more)}"
 
 
 def _kind(schema: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from aof.app.execute import Done
 from aof.app.results import Sent
 from aof.core import limits
-from aof.core.errors import AofError, Internal, StaleLease
+from aof.core.errors import AofError, Internal, StaleLease, TooManyMessages
 from aof.core.events import Draft
 from aof.core.handoffs.delegation import HandoffAnswer, HandoffRequest
 from aof.core.handoffs.handoff import Request
@@ -90,6 +90,14 @@ class Router:
                 raise
             return self._refused(found.fields, error)
         return _answer(message.envelope, done)
+
+    def refuse_rest(self, limit: int, count: int) -> Sent:
+        """One answer, and one remark in the log, for all that one call brings beyond the limit."""
+        problem = TooManyMessages(
+            f"one send takes {limit:,} messages; {count:,} more lines or messages after them were not looked at",
+            f"send the rest again, at most {limit:,} at a time; [messages] perSend in aof.toml sets the limit",
+        )
+        return self._refused({}, problem)
 
     def _held(self, message: Valid) -> str | None:
         """The run that the channel holds the task with that the message is about, if the message names none itself."""

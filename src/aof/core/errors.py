@@ -11,9 +11,9 @@
     │                              HopRoleMismatch, NotAttached, Unmerged
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
-    │                              InvalidWorkflow
+    │                              InvalidWorkflow, TooManyMessages
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
-    │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed
+    │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
@@ -320,6 +320,12 @@ class UnreadableResult(Invalid):
     code = "invalid_run_result"
 
 
+class TooManyMessages(Invalid):
+    """One call brings more messages than it may; those beyond the limit were not looked at."""
+
+    code = "too_many_messages"
+
+
 class InvalidJson(Invalid):
     """A message says that it is one of ours, and what follows is no JSON."""
 
@@ -342,6 +348,12 @@ class Unavailable(AofError):
     """The machine cannot do it at the moment; nothing was changed."""
 
     code = kind = "unavailable"
+
+
+class TooManyRequests(Unavailable):
+    """Whoever calls does so too often, or has too much open."""
+
+    code = "too_many_requests"
 
 
 class LockTimeout(Unavailable):

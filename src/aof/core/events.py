@@ -11,7 +11,13 @@ import msgspec
 
 SCHEMA_VERSION: Final = 1
 _REMARKS: Final = frozenset(
-    {"protocol.message.received", "protocol.message.rejected", "protocol.message.unknown", "task.warning"}
+    {
+        "protocol.message.received",
+        "protocol.message.rejected",
+        "protocol.message.unknown",
+        "task.warning",
+        "http.authentication.failed",
+    }
 )
 
 

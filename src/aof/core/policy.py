@@ -39,6 +39,7 @@ class Policy:
         refuse_unlisted: bool = False,
         org: OrgChart | None = None,
         project: str = "unknown",
+        messages_per_send: int = 1000,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -53,6 +54,7 @@ class Policy:
         self.refuse_unlisted = refuse_unlisted
         self.org = org
         self.project = project
+        self.messages_per_send = messages_per_send
 
     @property
     def binds(self) -> bool:

@@ -10,14 +10,19 @@ from typing import Protocol
 import msgspec
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One token: whose it is, what it allows, and how it is recognised."""
+class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One token: whose it is, what it allows, until when, and how it is recognised.
+
+    One without a scope is from before there were any: its role says what it allows.
+    """
 
     id: str
     actor: str
     role: str
     created_at: str
     digest: str
+    scope: str | None = None
+    expires_at: str | None = None
 
 
 class Tokens(Protocol):

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aof.adapters.http.serving import HttpServer, listen
+from aof.adapters.http.serving import HttpServer, ServerLimits, listen
+from aof.adapters.http.traffic import Traffic
 
 _BOUND = 20
 
@@ -27,10 +28,10 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def _connected() -> Iterator[socket.socket]:
+def _connected(limits: ServerLimits | None = None, traffic: Traffic | None = None) -> Iterator[socket.socket]:
     running = threading.Event()
     with listen() as bound:
-        server = HttpServer(_app, bound, running.set)
+        server = HttpServer(_app, bound, running.set, limits=limits, traffic=traffic)
         thread = threading.Thread(target=server.run)
         thread.start()
         try:

@@ -343,7 +343,7 @@ def test_an_older_data_directory_is_told_to_keep_line_endings_with_the_next_chan
     attributes.write_text("*.md diff=markdown\nevents/*.jsonl -merge")
     attributes.chmod(0o640)
     told = command("doctor", "--json", cwd=repo)
-    assert (told.code, [one["code"] for one in told.data["advice"]]) == (0, ["attributes_missing"])
+    assert (told.code, [one["code"] for one in told.data["advice"]]) == (0, ["git_lines_missing"])
     assert attributes.read_text().endswith("-merge"), "a look changes nothing"
     assert command("list", cwd=repo).code == 0
     assert attributes.read_text().endswith("-merge")

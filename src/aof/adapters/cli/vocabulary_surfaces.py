@@ -22,8 +22,12 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--for", "whose token it is (else the actor)", metavar="NAME", target="holder"),
+            Option("--scope", "what it allows: read, work (the default), lead or admin", metavar="S"),
+            Option("--expires", "when it ends: a duration such as 30d, or a moment; else never", metavar="WHEN"),
             Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
         ),
+        help="work lets an agent create, claim and report; lead also approve, cancel and pause; admin also repair, and "
+        "act for others. Revoking a token ends its sessions and streams.",
         example="aof token create swe-backend",
     ),
     Verb(

@@ -23,7 +23,17 @@ STATUS_BY_KIND = {
     "internal": 500,
     "unavailable": 503,
 }
-STATUS_BY_CODE = {"unauthenticated": 401, "not_allowed": 403, "actor_mismatch": 403, "payload_too_large": 413}
+STATUS_BY_CODE = {
+    "unauthenticated": 401,
+    "not_allowed": 403,
+    "actor_mismatch": 403,
+    "payload_too_large": 413,
+    "too_many_requests": 429,
+}
+_HEADERS = {
+    "unauthenticated": {"WWW-Authenticate": "Bearer"},
+    "too_many_requests": {"Retry-After": "1", "Connection": "close"},
+}
 PREFIX = "/api/v1"
 
 
@@ -55,9 +65,8 @@ def answer(result: Any) -> Response:
 def failure(error: AofError) -> Response:
     """A refusal or a failure, with its hint in the words of this surface."""
     status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-    headers = {"WWW-Authenticate": "Bearer"} if error.code == "unauthenticated" else None
     body = msgspec.json.encode(Failure(told(error, spell)))
-    return Response(body, status_code=status, media_type="application/json", headers=headers)
+    return Response(body, status_code=status, media_type="application/json", headers=_HEADERS.get(error.code))
 
 
 def fault(reference: str) -> Response:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
+import anyio
 import anyio.to_thread
 import msgspec
 from starlette.applications import Starlette
@@ -19,10 +21,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aof.adapters.http.answers import PREFIX, answer, failure, fault
+from aof.adapters.http.failures import Failures
+from aof.adapters.http.grants import Grants, ValidTokens
 from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.openapi import document
 from aof.adapters.http.routes import operation_routes
 from aof.adapters.http.stream import event_stream
+from aof.adapters.http.traffic import Traffic
+from aof.adapters.http.watching import Tell, log_it, watch
+from aof.app.calling import Caller
 from aof.app.fabric import Fabric
 from aof.app.faults import record
 from aof.bridge import Follower
@@ -44,27 +51,47 @@ class Mounted(Protocol):
         """Answer one request."""
         ...
 
+    async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
+        """End the sessions of callers that may no longer call."""
+        ...
+
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the application behaves. `hosts` are the names that it may be called by.
 
-    A body must be there after `body_seconds`; whether a stream's token still counts is seen after `look_again` seconds.
+    A body must be there after `body_seconds`. `valid_tokens` are looked at every `look_again` seconds, so that whatever
+    goes on ends soon after its token; `tell` gets a line per minute about what was turned away.
     """
 
     authenticate: Authenticate
     hosts: tuple[str, ...] = LOOPBACK
     max_body: int = 11_000_000
     body_seconds: float = 60.0
-    look_again: float = 5.0
+    look_again: float = 0.25
+    requests_per_second: float = 200.0
+    streams_per_token: int = 32
+    failures_per_minute: float = 60.0
+    valid_tokens: ValidTokens | None = None
+    tell: Tell = log_it
     version: str = ""
 
 
 def make_app(
-    fabric_factory: Callable[[], Fabric], settings: HttpSettings, mounts: dict[str, Mounted] | None = None
+    fabric_factory: Callable[[], Fabric],
+    settings: HttpSettings,
+    mounts: dict[str, Mounted] | None = None,
+    traffic: Traffic | None = None,
 ) -> Starlette:
-    """The application on one data directory."""
+    """The application on one data directory; `traffic` is what its server counts with."""
     mounted = mounts or {}
     described = document(settings.version)
+    counted = traffic or Traffic()
+    grants = Grants(
+        counted,
+        requests_per_second=settings.requests_per_second,
+        streams=settings.streams_per_token,
+        valid=settings.valid_tokens,
+    )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -75,6 +102,12 @@ def make_app(
             await stack.enter_async_context(app.state.follower.running())
             for endpoint in mounted.values():
                 await stack.enter_async_context(endpoint.running(app.state.follower))
+            background = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(background.cancel_scope.cancel)
+            enders = tuple(endpoint.end_sessions for endpoint in mounted.values())
+            background.start_soon(
+                partial(watch, enders=enders, tell=settings.tell, pause=settings.look_again), fabric, counted, grants
+            )
             yield
 
     async def health(_request: Request) -> Response:
@@ -83,22 +116,31 @@ def make_app(
     async def openapi(_request: Request) -> Response:
         return answer(described)
 
+    async def metrics(_request: Request) -> Response:
+        return Response(counted.prometheus(), media_type="text/plain; version=0.0.4")
+
     routes = [  # looked through in this order, so what is called most stands first
         *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
         Route("/openapi.json", openapi),
+        Route("/metrics", metrics),
         Route(_EVENTS, event_stream(lambda request: request.app.state.follower)),
         *operation_routes(lambda request: request.app.state.follower, settings.max_body),
     ]
     limits = Limits(
         hosts=settings.hosts,
         open_paths=_OPEN,
-        streams=(_EVENTS, *mounted),
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
-        look_again=settings.look_again,
     )
-    guard = Middleware(Guard, authenticate=settings.authenticate, limits=limits)
+    guard = Middleware(
+        Guard,
+        authenticate=settings.authenticate,
+        limits=limits,
+        grants=grants,
+        failures=Failures(settings.failures_per_minute),
+        traffic=counted,
+    )
     return Starlette(
         routes=routes,
         middleware=[guard],

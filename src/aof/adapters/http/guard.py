@@ -1,7 +1,7 @@
 """Who gets in: the name that the server was called by, where a page came from, how much is sent, and whose token it is.
 
 A browser can be made to call a server on its own machine, so a foreign Host or Origin is turned away before anything
-else. A body must come in time, and a stream ends with the token that opened it. Must not know what is behind it.
+else. A body must come in time, and whatever goes on ends with the token that began it. Must not know what is behind it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,47 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aof.adapters.http.answers import failure
+from aof.adapters.http.failures import Failures
+from aof.adapters.http.grants import Grants
+from aof.adapters.http.names import check_names
+from aof.adapters.http.traffic import Traffic, network_of
 from aof.app.calling import Caller
-from aof.core.errors import AofError, InvalidInput, NotAllowed, PayloadTooLarge, Unauthenticated
+from aof.core.errors import AofError, InvalidInput, PayloadTooLarge, TooManyRequests, Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
 Authenticate = Callable[[str | None], Caller | None]
+_STREAM = b"text/event-stream"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller may do. `open_paths` need no token; `streams` go on for as long as the caller listens."""
+    """What a caller may do. `open_paths` need no token."""
 
     hosts: tuple[str, ...]
     open_paths: tuple[str, ...]
-    streams: tuple[str, ...]
     max_body: int
     body_seconds: float
-    look_again: float
 
 
 class Guard:
     """Stands before the application."""
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate, limits: Limits) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticate: Authenticate,
+        limits: Limits,
+        *,
+        grants: Grants,
+        failures: Failures,
+        traffic: Traffic,
+    ) -> None:
         self._app = app
         self._authenticate = authenticate
         self._limits = limits
+        self._grants = grants
+        self._failures = failures
+        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer why not."""
@@ -47,29 +62,60 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        address = network_of(scope["client"][0] if scope.get("client") else None)
         try:
-            self._check_names(headers)
+            check_names(scope, headers, self._limits.hosts)
             most = self._limits.max_body
-            if (size := headers.get("content-length", "0")).isdigit() and int(size) > most:
-                raise PayloadTooLarge(f"the body has {size} bytes, the limit is {most}", "send less at once")
+            size = headers.get("content-length", "0")
+            if size.isdigit() and (len(size) > len(str(most)) or int(size) > most):
+                raise PayloadTooLarge(f"the body has {size[:20]} bytes, the limit is {most}", "send less at once")
+            if scope["path"] in self._limits.open_paths:
+                await self._app({**scope, CALLER: None}, receive, send)
+                return
             caller = self._caller(headers)
-            if caller is None and scope["path"] not in self._limits.open_paths:
-                raise Unauthenticated(
-                    "this server needs a token that it knows",
-                    "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
-                )
+            if caller is None:
+                raise await self._unknown(address)
+            self._grants.count(caller, address)
         except AofError as error:
             await failure(error)(scope, receive, send)
             return
-        known = {**scope, CALLER: caller}
-        if scope["method"] == "GET" and scope["path"] in self._limits.streams:
-            await self._streamed(known, receive, send, headers)
-        else:
-            await self._answered(known, receive, send)
+        await self._serve({**scope, CALLER: caller}, receive, send, caller, address)
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request whose body must come in time: whoever sends it slowly keeps a connection to himself."""
-        begun = False
+    async def _unknown(self, address: str) -> AofError:
+        """What to tell somebody without a valid token, in the time that the address has earned."""
+        self._traffic.note("failed_authentication", address)
+        if not await self._failures.slowed(address):
+            return TooManyRequests(
+                "there were too many failed authentications from this address", "wait, and use a valid token"
+            )
+        return Unauthenticated(
+            "this server needs a token that it knows",
+            "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
+        )
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
+        """One request: its body must come in time, and it goes on for no longer than its token is valid."""
+        answer = _Answer(send, lambda: self._grants.open_stream(caller, address))
+        problem: AofError | None = None
+        with anyio.CancelScope() as cancelled, self._grants.request(caller, cancelled):
+            answer.cancel = cancelled.cancel
+            try:
+                await self._app(scope, self._in_time(receive), answer.send)
+            except AofError as error:
+                if answer.begun:
+                    raise
+                problem = error
+            finally:
+                answer.end_stream()
+        if cancelled.cancelled_caught:
+            problem = answer.refusal or Unauthenticated("the token is no longer valid", "use another token")
+        if problem is not None and not answer.begun:
+            await failure(problem)(scope, receive, send)
+        elif cancelled.cancelled_caught and answer.unfinished:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _in_time(self, receive: Receive) -> Receive:
+        """Whoever sends a body slowly keeps a connection to himself."""
         deadline = anyio.current_time() + self._limits.body_seconds
         whole = False
 
@@ -83,39 +129,7 @@ class Guard:
                 return message
             raise InvalidInput(f"the body was not there after {self._limits.body_seconds:g} s", "send it at once")
 
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, in_time, noted)
-        except AofError as error:
-            if begun:
-                raise
-            await failure(error)(scope, receive, send)
-
-    async def _streamed(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
-        """A stream that ends when its token is revoked."""
-        open_ = False
-
-        async def noted(message: Message) -> None:
-            nonlocal open_
-            open_ = message["type"] == "http.response.start" or bool(message.get("more_body"))
-            await send(message)
-
-        async with anyio.create_task_group() as group:
-
-            async def watch() -> None:
-                while self._caller(headers) is not None:  # noqa: ASYNC110 - nobody tells when a token is revoked
-                    await anyio.sleep(self._limits.look_again)
-                group.cancel_scope.cancel()
-
-            group.start_soon(watch)
-            await self._app(scope, receive, noted)
-            group.cancel_scope.cancel()
-        if open_:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return in_time
 
     def _caller(self, headers: Headers) -> Caller | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
@@ -123,17 +137,39 @@ class Guard:
         secret = headers.get(RUN_SECRET)
         return msgspec.structs.replace(caller, secret=secret) if caller is not None and secret else caller
 
-    def _check_names(self, headers: Headers) -> None:
-        host = _without_port(headers.get("host", ""))
-        if host not in self._limits.hosts:
-            raise NotAllowed(
-                f"this server is not called {host[:80]!r}", f"use one of: {', '.join(sorted(self._limits.hosts))}"
-            )
-        origin = headers.get("origin")
-        if origin is not None and _without_port(origin.partition("://")[2]) not in self._limits.hosts:
-            raise NotAllowed(f"pages from {origin[:80]!r} may not call this server", "call it from its own pages")
+
+class _Answer:
+    """How far the answer to one request has come. A stream is recognised by what it says that it is."""
+
+    def __init__(self, send: Send, open_stream: Callable[[], Callable[[], None] | AofError]) -> None:
+        self._send = send
+        self._open_stream = open_stream
+        self._close: Callable[[], None] | None = None
+        self.begun = self.unfinished = False
+        self.refusal: AofError | None = None
+        self.cancel: Callable[[], None] = lambda: None
+
+    async def send(self, message: Message) -> None:
+        """Pass a part of the answer on."""
+        if message["type"] == "http.response.start" and _is_stream(message):
+            opened = self._open_stream()
+            if isinstance(opened, AofError):
+                self.refusal = opened
+                self.cancel()
+                await anyio.sleep_forever()
+                return
+            self._close = opened
+        self.begun = True
+        self.unfinished = message["type"] == "http.response.start" or bool(message.get("more_body"))
+        await self._send(message)
+
+    def end_stream(self) -> None:
+        """The stream, if it was one, is over."""
+        if self._close is not None:
+            self._close()
 
 
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return (name if colon and port.isdigit() else host).lower()
+def _is_stream(message: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(_STREAM) for name, value in message.get("headers", ())
+    )

@@ -63,6 +63,7 @@ def _described(operation: Operation, of: dict[Any, Any], failures: dict[str, Any
 def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
     """What is no operation: whether the server lives, and the events as they come."""
     health = {"type": "object", "properties": {"status": {"const": "ok"}, "version": {"type": "string"}}}
+    text = {"type": "string"}
     stream = [
         ("after", "query", "only events with a greater number", {"type": "integer", "minimum": 0}),
         ("taskId", "query", "only this task's", {"type": "string"}),
@@ -77,6 +78,14 @@ def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
                 "security": [],
                 "responses": {"200": {"description": "It does.", "content": {_JSON: {"schema": health}}}}
                 | {status: failures[status] for status in ("403", "413")},
+            }
+        },
+        "/metrics": {
+            "get": {
+                "operationId": "metrics",
+                "summary": "Counters of the server, in the text format of Prometheus.",
+                "responses": {"200": {"description": "The counters.", "content": {"text/plain": {"schema": text}}}}
+                | failures,
             }
         },
         f"{PREFIX}/events": {

@@ -5,7 +5,7 @@ Must not know tools.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from aof.adapters.mcp.hub import CallerOf, Hub
 from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
+from aof.app.calling import Caller
 from aof.bridge import Follower
 
 _NO_SESSION = 404
@@ -40,11 +41,12 @@ class McpOverHttp:
         self._max_body = max_body
         self._presence = Presence()
         self._manager: StreamableHTTPSessionManager | None = None
+        self._hub: Hub | None = None
 
     @asynccontextmanager
     async def running(self, follower: Follower) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
-        hub = Hub(follower, self._caller_of, self._tiers, self._presence)
+        hub = self._hub = Hub(follower, self._caller_of, self._tiers, self._presence)
         self._manager = StreamableHTTPSessionManager(
             self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
         )
@@ -62,15 +64,30 @@ class McpOverHttp:
         """Answer one request. A session is only for the caller that has opened it."""
         assert self._manager is not None
         request = Request(scope)
-        caller = self._caller_of(request)
-        owner = AccessToken(token="", client_id=caller.actor, scopes=[], subject=caller.role)
-        known = {**scope, "user": AuthenticatedUser(owner)}
+        known = {**scope, "user": _owner(self._caller_of(request))}
         session = request.headers.get(SESSION_HEADER)
         if session is None:
             await self._manager.handle_request(known, receive, send)
             return
         with self._presence.of(session).calling(listens=request.method == "GET"):
             await self._manager.handle_request(known, receive, self._noting(session, send))
+
+    async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
+        """End the sessions of callers that may no longer call, as if each had done it itself."""
+        assert self._manager is not None
+        assert self._hub is not None
+        for session in [one for one in self._hub.sessions if one.name is not None and is_gone(one.caller)]:
+            headers = [(SESSION_HEADER.encode(), str(session.name).encode())]
+            scope = {
+                "type": "http",
+                "http_version": "1.1",
+                "method": "DELETE",
+                "path": "/mcp",
+                "query_string": b"",
+                "headers": headers,
+                "user": _owner(session.caller),
+            }
+            await self._manager.handle_request(scope, _nothing, _nowhere)
 
     def _noting(self, session: str, send: Send) -> Send:
         async def noted(message: Message) -> None:
@@ -79,3 +96,18 @@ class McpOverHttp:
             await send(message)
 
         return noted
+
+
+def _owner(caller: Caller) -> AuthenticatedUser:
+    """Whose session it is: of one token, not of everybody who has one for the same actor."""
+    return AuthenticatedUser(
+        AccessToken(token="", client_id=caller.actor, scopes=[], subject=f"{caller.role}/{caller.token or ''}")
+    )
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _nowhere(_message: Message) -> None:
+    """Nobody waits for the answer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from aof.adapters.mcp.presence import Presence
 from aof.app.calling import Caller
 from aof.bridge import Follower
+
+if TYPE_CHECKING:
+    from aof.adapters.mcp.sessions import Session
 
 _Answer = TypeVar("_Answer")
 CallerOf = Callable[[Any], Caller]
@@ -34,6 +37,7 @@ class Hub:
         self.tiers = tiers
         self.presence = presence or Presence()
         self.bus = InMemorySubscriptionBus()
+        self.sessions: set[Session] = set()
         self.stopping = False
         self.background: TaskGroup | None = None
 

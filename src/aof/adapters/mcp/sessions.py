@@ -45,6 +45,12 @@ class Session:
         self._given = {task_of_run(run): run} if run else {}
         self._first: str | None = None  # the name that a session without one has used first; empty for the default
         self._naming = Lock()
+        hub.sessions.add(self)
+
+    @property
+    def name(self) -> str | None:
+        """Its ID, where the transport gives it one."""
+        return self._name
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -145,6 +151,7 @@ class Session:
     async def end(self) -> None:
         """The session is over: what it reported is carried out, and what it held without a report fails by name."""
         held, self._claimed = self._claimed, {}
+        self._hub.sessions.discard(self)
         if self._name is not None:
             self._hub.presence.forget(self._name)
         if self._hub.stopping:

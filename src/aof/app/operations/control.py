@@ -108,6 +108,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_pause",
         verb="pause",
+        needs="lead",
     ),
     Operation(
         name="resume",
@@ -117,6 +118,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_resume",
         verb="resume",
+        needs="lead",
     ),
     Operation(
         name="retry",
@@ -126,6 +128,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_retry",
         verb="retry",
+        needs="lead",
     ),
     Operation(
         name="archive",
@@ -135,6 +138,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_archive",
         verb="archive",
+        needs="lead",
     ),
     Operation(
         name="link",

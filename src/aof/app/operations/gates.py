@@ -68,5 +68,6 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_workflow_attach",
         verb="workflow attach",
+        needs="lead",
     ),
 )

@@ -13,6 +13,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 Effect = Literal["read", "append", "write", "destructive"]
 Tier = Literal["core", "handoff", "all"]
+Scope = Literal["read", "work", "lead", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
+_SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
 
 TaskId = Annotated[str, Meta(description="ID or unique part of it")]
 Actor = Annotated[str, Meta(description="who calls")] | UnsetType
@@ -51,7 +54,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` is the fabric's method unless `ask` says how to call it. `acts` names the parameter that says who acts.
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
-    `taught` says, for a parameter that is often given wrong, what its values do.
+    `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
+    have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter.
     """
 
     name: str
@@ -67,6 +71,18 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tool_requires: tuple[str, ...] = ()
     ask: Callable[..., Any] | None = None
     taught: tuple[Taught, ...] = ()
+    needs: Scope | None = None
+    needs_more: tuple[tuple[str, object, Scope], ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """The least that a token must allow."""
+        return self.needs or _SCOPE_OF[self.effect]
+
+    def scope_of(self, params: Params) -> Scope:
+        """The least that a token must allow for a call with these parameters."""
+        more = (scope for name, value, scope in self.needs_more if getattr(params, name) == value)
+        return max((self.scope, *more), key=SCOPES.index)
 
     @property
     def runs(self) -> bool:

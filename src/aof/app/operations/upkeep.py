@@ -43,6 +43,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_tick",
         verb="tick",
+        needs="lead",
     ),
     Operation(
         name="recover",
@@ -52,6 +53,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_recover",
         verb="recover",
+        needs="lead",
         ask=_recover,
     ),
     Operation(
@@ -62,6 +64,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_sync",
         verb="sync",
+        needs="lead",
     ),
     Operation(
         name="doctor",
@@ -71,5 +74,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_doctor",
         verb="doctor",
+        needs="lead",
+        needs_more=(("fix", True, "admin"),),
     ),
 )

@@ -219,6 +219,7 @@ ROWS: tuple[Operation, ...] = (
         tier="core",
         acts="agent",
         tool_shows=("task_id", "body", "status", "reason", "run", "actor"),
+        needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
         name="edit",
@@ -280,6 +281,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_approve",
         verb="approve",
+        needs="lead",
     ),
     Operation(
         name="reject",
@@ -289,5 +291,6 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_reject",
         verb="reject",
+        needs="lead",
     ),
 )

@@ -90,17 +90,26 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
         holder = values.get("holder") or which
         if which not in (None, holder):
             raise UsageError(f"the token is for '{which}' or for '{holder}'", f"for example: aof token create {which}")
-        made = serving.create_token(data_dir, holder or context.options.get("actor"), values.get("role"))
-        return Answer(
-            made, lambda screen: screen.block(f"{made.token}\nThis is shown once. It lets {made.actor} call.")
+        made = serving.create_token(
+            data_dir,
+            holder or context.options.get("actor"),
+            values.get("role"),
+            scope=values.get("scope"),
+            expires=values.get("expires"),
         )
+        until = f" until {made.expires_at}" if made.expires_at else ""
+        said = f"{made.token}\nThis is shown once. It lets {made.actor} call with the scope {made.scope}{until}."
+        return Answer(made, lambda screen: screen.block(said))
     if action == "list":
         known = serving.list_tokens(data_dir)
 
         def text(screen: Screen) -> None:
-            rows = [(one.id, one.actor, one.role, one.created_at) for one in known]
+            rows = [
+                (one.id, one.actor, one.role, one.scope, one.created_at, _expiry(one.expires_at, over=one.expired))
+                for one in known
+            ]
             if rows:
-                screen.table(("ID", "ACTOR", "ROLE", "CREATED"), rows)
+                screen.table(("ID", "ACTOR", "ROLE", "SCOPE", "CREATED", "EXPIRES"), rows)
             else:
                 screen.line("there are no tokens; make one: aof token create NAME")
 
@@ -111,3 +120,7 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
     if action == "revoke":
         raise UsageError("'aof token revoke' needs the token's ID", "see the tokens: aof token list")
     raise UsageError(f"'aof token' knows create, list and revoke, not '{action}'", "for example: aof token create ada")
+
+
+def _expiry(at: str | None, *, over: bool) -> str:
+    return "never" if at is None else f"{at} (expired)" if over else at

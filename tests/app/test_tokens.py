@@ -1,0 +1,138 @@
+"""What a token allows, and until when."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aof import serving
+from aof.app import tokens
+from aof.app.calling import Caller, admitted, parameters, perform
+from aof.app.catalogue import BY_NAME, OPERATIONS, SCOPES
+from aof.bootstrap import init_data_dir, open_fabric
+from aof.core.errors import InvalidInput, NotAllowed
+from aof.core.times import iso
+from tests.support.clock import ManualClock
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return init_data_dir(tmp_path / ".aof")[0]
+
+
+def test_a_token_has_the_scope_that_was_asked_for_and_the_least_without(root: str) -> None:
+    known = serving.tokens_of(root)
+    made = {scope: tokens.create(known, "ada", None, NOW, scope=scope) for scope in (None, *SCOPES)}
+    found = {scope: tokens.recognise(known, one.token, NOW) for scope, one in made.items()}
+    assert {scope: (one.role, one.scope, one.token) for scope, one in found.items() if one is not None} == {
+        None: ("agent", "work", made[None].id),
+        "read": ("reader", "read", made["read"].id),
+        "work": ("agent", "work", made["work"].id),
+        "lead": ("agent", "lead", made["lead"].id),
+        "admin": ("admin", "admin", made["admin"].id),
+    }
+
+
+def test_a_token_file_from_before_there_were_scopes_stays_valid(root: str) -> None:
+    known = serving.tokens_of(root)
+    made = {role: tokens.create(known, "ada", role, NOW) for role in ("reader", "agent", "admin")}
+    path = Path(root, "tokens.json")
+    rows: list[dict[str, Any]] = json.loads(path.read_text())
+    path.write_text(json.dumps([{key: row[key] for key in row if key != "scope"} for row in rows]))
+    scopes = {role: tokens.recognise(known, one.token, NOW) for role, one in made.items()}
+    assert {role: one.scope for role, one in scopes.items() if one is not None} == {
+        "reader": "read",
+        "agent": "lead",
+        "admin": "admin",
+    }
+
+
+@pytest.mark.parametrize(("role", "scope"), [("reader", "work"), ("agent", "admin"), ("king", None), (None, "all")])
+def test_a_role_allows_no_more_than_it_ever_did(root: str, role: str | None, scope: str | None) -> None:
+    with pytest.raises(InvalidInput):
+        serving.create_token(root, "ada", role, scope=scope)
+    assert serving.list_tokens(root) == ()
+
+
+def test_a_token_ends_at_its_time(root: str) -> None:
+    known = serving.tokens_of(root)
+    for given in ("2h", iso(NOW + 7_200_000)):
+        made = tokens.create(known, "ada", None, NOW, expires=given)
+        assert made.expires_at == iso(NOW + 7_200_000)
+        assert tokens.recognise(known, made.token, NOW + 7_199_999) is not None
+        assert tokens.recognise(known, made.token, NOW + 7_200_000) is None
+        assert made.id in tokens.valid_ids(known, NOW + 7_199_999)
+        assert made.id not in tokens.valid_ids(known, NOW + 7_200_000)
+    assert {one.expired for one in tokens.known(known, NOW + 7_200_000)} == {True}
+
+
+@pytest.mark.parametrize("expires", ["", "soon", "0s", "-1d", "2020-01-01", "9999-01-01"])
+def test_an_expiry_that_is_none_is_refused(root: str, expires: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot expire"):
+        serving.create_token(root, "ada", None, expires=expires)
+
+
+def test_an_expiry_that_somebody_has_edited_into_nonsense_counts_as_over(root: str) -> None:
+    known = serving.tokens_of(root)
+    made = tokens.create(known, "ada", None, NOW, expires="2h")
+    path = Path(root, "tokens.json")
+    path.write_text(path.read_text().replace(str(made.expires_at), "whenever"))
+    assert tokens.recognise(known, made.token, NOW) is None
+
+
+def test_only_the_owner_may_read_the_token_file(root: str) -> None:
+    before = os.umask(0)
+    try:
+        serving.create_token(root, "ada", None)
+    finally:
+        os.umask(before)
+    assert Path(root, "tokens.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_operation_is_refused_below_its_scope_and_admitted_from_it_on() -> None:
+    by_effect = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
+    for operation in OPERATIONS:
+        least = SCOPES.index(operation.scope)
+        assert SCOPES[least:].count(operation.scope) == 1
+        assert by_effect[operation.effect] in SCOPES[: least + 1]
+        fields = msgspec.structs.fields(operation.parameters)
+        params = operation.parameters(**{field.name: "x" for field in fields if field.required})
+        for place, scope in enumerate(SCOPES):
+            caller = Caller("ada", "agent", proven=True, scope=scope)
+            if place < least:
+                with pytest.raises(NotAllowed, match=f"needs a token with the scope {operation.scope}"):
+                    admitted(operation, params, caller)
+            else:
+                assert admitted(operation, params, caller) == "ada"
+
+
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [
+        ("update", {"taskId": "x", "status": "done"}),
+        ("update", {"taskId": "x", "status": "cancelled"}),
+        ("approve", {"taskId": "x"}),
+        ("cancel", {"taskId": "x", "reason": "y"}),
+    ],
+)
+def test_there_is_no_way_around_the_scope_lead(root: str, operation: str, given: dict[str, Any]) -> None:
+    with open_fabric(root, clock=ManualClock()) as fabric:
+        row = BY_NAME[operation]
+        with pytest.raises(NotAllowed, match="needs a token with the scope lead"):
+            perform(fabric, row, parameters(row, given), Caller("ada", "agent", proven=True, scope="work"))
+
+
+def test_mending_needs_the_scope_admin(root: str) -> None:
+    row = BY_NAME["doctor"]
+    lead = Caller("ada", "agent", proven=True, scope="lead")
+    with open_fabric(root, clock=ManualClock()) as fabric:
+        assert perform(fabric, row, parameters(row, {}), lead).ok
+        with pytest.raises(NotAllowed, match="scope admin"):
+            perform(fabric, row, parameters(row, {"fix": True}), lead)
