@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from aof.adapters.mounts import file_system, is_remote
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.config import Settings, default_text, load_settings
 from aof.core.errors import InvalidInput, NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.ids import is_agent_name
+from aof.mounts import file_system, is_remote
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem.disk import Disk
 from aof.stores.filesystem.failures import clearly

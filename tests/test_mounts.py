@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.mounts import file_system, is_remote
+from aof.mounts import file_system, is_remote
 
 FOLDER = "/no/such place/data"
 
