@@ -147,19 +147,19 @@ def declared_commands(root: str) -> tuple[Command, ...]:
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
-    from aof.app.trust import refuse_within_a_run
+    from aof.app.own_run import refuse_in_run
     from aof.core.times import iso
 
-    refuse_within_a_run(os.environ)
+    refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
     trust_file(root).save(declared_commands(root) if commands is None else commands, iso(SystemClock().now()))
 
 
 def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
     """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
-    from aof.app.trust import refuse_within_a_run
+    from aof.app.own_run import refuse_in_run
 
-    refuse_within_a_run(os.environ)
+    refuse_in_run("change which commands are trusted", os.environ)
     return trust_file(find_data_dir(data_dir)).revoke()
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from aof.core.errors import NotAllowed
 from aof.core.org.chart import Agent, OrgChart
 from aof.core.scheduling.crew import STARTED
 from aof.ports.trust import Command
@@ -42,11 +41,3 @@ def declared(chart: OrgChart | None, notify: Sequence[str]) -> Iterator[Command]
 def refusal(command: Command) -> str:
     """Why a command is not run."""
     return f"the command of {command.source} is not trusted; see it and allow it: aof trust"
-
-
-def refuse_within_a_run(environment: Mapping[str, str]) -> None:
-    """A worker must not allow commands, its own least of all. Raises NotAllowed."""
-    if environment.get("AOF_RUN_SECRET"):
-        raise NotAllowed(
-            "a run cannot change which commands are trusted", "ask a maintainer to call 'aof trust' in their own shell"
-        )

@@ -1,4 +1,4 @@
-"""How long a lease may last without a sign of life: a day, or as long as the chart lets a run of the agent take."""
+"""How long a lease may last without a sign of life: a day, or as long as the chart says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY = 86_400
 @pytest.fixture
 def fabric(tmp_path: Path) -> Fabric:
     root, _ = init_data_dir(tmp_path / ".aof", actor="pm")
-    agents = [{"id": "ada"}, {"id": "bert", "maxExecutionTime": "3d"}]
+    agents = [{"id": "ada"}, {"id": "bert", "maxLeaseTime": "3d"}]
     Path(root, "org").mkdir(exist_ok=True)
     Path(root, "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": agents}))
     return open_fabric(root, actor="pm", clock=ManualClock())
@@ -27,10 +27,10 @@ def fabric(tmp_path: Path) -> Fabric:
 def test_nobody_asks_for_more_than_a_day_unless_the_chart_says_so(fabric: Fabric) -> None:
     for agent, most in (("ada", DAY), ("bert", 3 * DAY)):
         task = fabric.create("Long", agent=agent).task_id
-        with pytest.raises(InvalidInput, match="too long"):
+        with pytest.raises(InvalidInput, match="longer than"):
             fabric.claim(task, agent=agent, ttl=most + 1)
         run = fabric.claim(task, agent=agent, ttl=most).run_id
-        with pytest.raises(InvalidInput, match="too long"):
+        with pytest.raises(InvalidInput, match="longer than"):
             fabric.heartbeat(task, run=run, ttl=most + 1)
         fabric.heartbeat(task, run=run, ttl=most)
 
