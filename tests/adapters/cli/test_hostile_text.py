@@ -143,7 +143,7 @@ def with_every_word_hostile(verb: Verb) -> list[tuple[str, ...]]:
         calls.append((verb.name, *arguments))
         calls.append((verb.name, *arguments, word, f"--{word}"))
         calls += [(verb.name, *arguments, one.name, word) for one in verb.options if one.kind != FLAG]
-    return calls
+    return [(*call, "--once") for call in calls] if verb.name == "up" else calls  # else it would serve for ever
 
 
 def checked(words: tuple[str, ...], out: bytes, err: bytes) -> None:
