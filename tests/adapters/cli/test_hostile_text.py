@@ -127,6 +127,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "version": (("version",),),
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
+    "trust": (("trust", "list"), ("trust", "--yes"), ("trust", "revoke"), ("trust", HARMFUL)),
     "prime": (("prime",), ("prime", "--agent", HARMFUL)),
     "workflow": (("workflow", "check"), ("workflow", "show", "odd"), ("workflow", "check", HARMFUL)),
     "tick": (("tick", "--dry-run"), ("tick",)),
