@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors import AofError, Call, NotAllowed, Unauthenticated
-from aof.core.org.rights import acting, did, kind_of, right_for, self_approval
+from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
 from aof.core.org.standing import is_person
 from aof.core.records import Records
 from aof.core.tasks import commands as c
@@ -69,15 +69,35 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
     )
 
 
+def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
+    """Why a token for work is not enough: the operation was open to it, and on this task it is one for leads.
+
+    Who did the work may take it back.
+    """
+    judges = right_for(task, command) == "judge" and not (sends_back(command) and did(task, acting(task, command)))
+    if not (judges or tries_again(task, command) or _cancels(task, command)):
+        return None
+    what = "approving or rejecting it" if judges else "retrying it" if tries_again(task, command) else "cancelling it"
+    return NotAllowed(
+        f"{task.id} is {task.status}, and {what} needs a token with the scope lead",
+        f"ask for one: aof token create {command.session or command.acting} --scope lead",
+        Call("show", {"task_id": task.id}),
+        scope="work",
+    )
+
+
+def _cancels(task: Task, command: c.OnTask) -> bool:
+    moves = command.status if isinstance(command, c.Update) else None
+    return isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
+
+
 def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenticated | None:
     """Why a name is not enough to judge, to cancel or to change a gate, where secrets are asked for."""
     trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
     if not command.outside or command.vouched is not None or trusted:
         return None
-    moves = getattr(command, "status", None) if isinstance(command, c.Update) else None
     gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
-    cancels = isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
-    if not (gated or cancels or right_for(task, command) == "judge"):
+    if not (gated or _cancels(task, command) or right_for(task, command) == "judge"):
         return None
     return Unauthenticated(
         f"this change of {task.id} must come from a caller that has proven who it is",
