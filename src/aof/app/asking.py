@@ -89,7 +89,7 @@ class Asking(Carrying):
     def _session_name(self) -> str | None:
         """Who the caller's token, secret or session says that it is, whatever name a call gives."""
         who = self._who()
-        return None if who is None or who.trusted else identity.name_of(who) or who.session
+        return None if who is None else identity.name_of(who) or who.session
 
     def _claims_as(self, agent: str) -> None:
         """Refuse a claim for another before anybody looks for a task."""
