@@ -119,3 +119,17 @@ def test_a_message_that_is_only_recorded_names_who_delivered_it(chart: bool) -> 
     fabric.as_actor("lea").as_run(str(secret)).send(message("status.update", task_id, "lea", agentId="lea", notes="x"))
     kept = [event for event in fabric.events(task_id=task_id) if event.type.startswith("protocol.message.")]
     assert [(event.actor, event.payload["calledBy"]) for event in kept] == [("lea", "zed"), ("lea", "ada")]
+
+
+def test_a_session_that_nobody_named_does_not_approve_with_the_rights_of_the_user() -> None:
+    fabric = fabric_with()
+    unnamed = Caller("own", session="own", default=True)
+    own, others = fabric.create("Own").task_id, in_review(fabric)
+    assert ask(fabric, unnamed, "complete", taskId=own).status == "review"
+    for task_id in (own, others):
+        assert code(fabric, unnamed, "complete", taskId=task_id) == "not_allowed"
+        assert code(fabric, unnamed, "approve", taskId=task_id) == "not_allowed"
+        text = message("status.update", task_id, "own", agentId="own", status="done")
+        assert sent(fabric, unnamed, text)["reason"] == "not_allowed"
+        assert fabric.get(task_id).status == "review"
+    assert ask(fabric, Caller("own", session="own"), "approve", taskId=others).status == "done"

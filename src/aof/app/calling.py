@@ -130,7 +130,7 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
             agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
         )
     if binds and caller.default:
-        return Identity(agent=session, session=session, kept=kept)
+        return Identity(agent=session, session=session, kept=kept, limited=True)
     if caller.secret is None and not kept and session is None:
         return None
     return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token, limited=limited)

@@ -33,7 +33,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
-    `limited` says that the token is for work only.
+    `limited` says that the token is for work only, or that nobody chose the session's name.
     `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on that one's word.
     """
 

@@ -72,9 +72,18 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
 def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
     """Why a token for work is not enough: the operation was open to it, and on this task it is one for leads.
 
-    Who did the work may take it back.
+    A session whose name nobody chose is the user's, often a maintainer's: it judges nothing. Who did the work may take
+    it back.
     """
     judges = right_for(task, command) == "judge" and not (sends_back(command) and did(task, acting(task, command)))
+    if judges and command.vouched is None:
+        return NotAllowed(
+            f"nobody has said who this session is, so it approves and rejects nothing, {task.id} neither",
+            "set AOF_ACTOR in the settings of the MCP client, or let a person do it",
+            Call("show", {"task_id": task.id}),
+        )
+    if command.vouched is None:
+        return None
     if not (judges or tries_again(task, command) or _cancels(task, command)):
         return None
     what = "approving or rejecting it" if judges else "retrying it" if tries_again(task, command) else "cancelling it"

@@ -20,7 +20,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
-    token is for work only: whatever it asks for, it approves, rejects, cancels and retries nothing.
+    token is for work only, or that nobody chose its name: whatever it asks for, it approves and rejects nothing.
     """
 
     actor: str
