@@ -9,6 +9,7 @@ import pytest
 
 from aof.app.calling import Caller
 from aof.app.fabric import Fabric
+from aof.core.policy import Policy
 from tests.app.test_callers import ask, code, fabric_with, in_review, token
 
 
@@ -133,3 +134,38 @@ def test_a_session_that_nobody_named_does_not_approve_with_the_rights_of_the_use
         assert sent(fabric, unnamed, text)["reason"] == "not_allowed"
         assert fabric.get(task_id).status == "review"
     assert ask(fabric, Caller("own", session="own"), "approve", taskId=others).status == "done"
+
+
+HOLDS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("block", {"reason": "not now"}),
+    ("pause", {}),
+    ("update", {"status": "blocked"}),
+)
+
+
+@pytest.mark.parametrize(("operation", "given"), HOLDS)
+def test_who_may_not_reject_takes_no_work_out_of_its_review(operation: str, given: dict[str, str]) -> None:
+    fabric = fabric_with()
+    reviewed = in_review(fabric, "bob", actor="ada")
+    assert code(fabric, token("ada"), operation, taskId=reviewed, **given) == "not_allowed"
+    text = message("status.update", reviewed, "ada", agentId="ada", status="blocked")
+    assert sent(fabric, token("ada"), text)["reason"] == "not_allowed"
+    assert ask(fabric, token("rev"), operation, taskId=reviewed, **given).status == "blocked"
+
+
+def test_a_name_alone_takes_no_work_out_of_its_review_where_secrets_are_asked_for() -> None:
+    fabric = fabric_with(Policy(strict=True, require_secret=True, maintainers=("own",)), chart=False)
+    task_id = fabric.create("Work").task_id
+    work = fabric.as_actor("ada").claim(task_id, agent="ada")
+    fabric.as_actor("ada").as_run(str(work.secret)).complete(task_id)
+    for operation, given in HOLDS:
+        assert code(fabric, Caller("bob", session="bob"), operation, taskId=task_id, **given) == "unauthenticated"
+    assert ask(fabric, Caller("own", session="own"), "block", taskId=task_id, reason="x").status == "blocked"
+
+
+@pytest.mark.parametrize("chart", [True, False])
+def test_a_token_for_work_takes_no_work_of_others_out_of_its_review(chart: bool) -> None:  # noqa: FBT001
+    fabric = fabric_with(chart=chart)
+    reviewed = in_review(fabric)
+    assert code(fabric, work_token("rev"), "block", taskId=reviewed, reason="not now") == "not_allowed"
+    assert ask(fabric, work_token("ada"), "block", taskId=reviewed, reason="not now").status == "blocked"

@@ -40,8 +40,7 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     if isinstance(command, c.Edit):
         fields = gated_changes(task, command.changes) if policy.binds else ()
         return _refused(records, task, agent, fields) if fields else None
-    judges = right_for(task, command) == "judge"
-    approves = judges and not isinstance(command, c.Reject) and getattr(command, "status", "done") == "done"
+    approves = right_for(task, command) == "judge" and not sends_back(command)
     own = did(task, agent) or (command.session is not None and did(task, command.session))
     bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
     return self_approval(task, agent) if approves and own and bound else None

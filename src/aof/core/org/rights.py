@@ -110,6 +110,8 @@ def right_for(task: Task, command: c.OnTask) -> Right:
         return "judge"
     if isinstance(command, c.Complete) and task.status == "review" and command.run is None:
         return "judge"  # of a gated task too: then it is the approval of a hop; with a run it is that one's report
+    if isinstance(command, c.Block | c.Pause) and task.status == "review":
+        return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
@@ -117,7 +119,7 @@ def right_for(task: Task, command: c.OnTask) -> Right:
 
 def _right_for_update(task: Task, command: c.Update) -> Right:
     moves = command.status is not None and command.status != task.status
-    if moves and task.status == "review" and command.status in ("done", "ready", "in-progress"):
+    if moves and task.status == "review" and command.status in ("done", "ready", "in-progress", "blocked"):
         return "judge"
     if moves and task.status == "ready" and command.status == "in-progress":
         return "take"
@@ -150,7 +152,9 @@ def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach
 
 def sends_back(command: c.OnTask) -> bool:
     """Who did the work may take it back, but not accept it."""
-    return isinstance(command, c.Reject) or (isinstance(command, c.Update) and command.status != "done")
+    return isinstance(command, c.Reject | c.Block | c.Pause) or (
+        isinstance(command, c.Update) and command.status != "done"
+    )
 
 
 def self_approval(task: Task, agent: str) -> SelfApproval:
