@@ -106,9 +106,12 @@ def test_nobody_hands_on_a_task_that_it_may_not_change(name: str) -> None:
 def test_who_runs_a_task_hands_on_its_parts() -> None:
     fabric = fabric_with()
     parent = fabric.create("Parent").task_id
-    part = fabric.create("Part", parent_id=parent).task_id
+    part, free = fabric.create("Part", parent_id=parent, agent="bob").task_id, fabric.create("Free").task_id
+    foreign = fabric.create("Bob's", agent="bob").task_id
     fabric.claim(parent, agent="ada")
-    assert sent(fabric, token("ada"), handoff(part, parent, "ada"))["outcome"] == "accepted"
+    for child in (part, free):
+        assert sent(fabric, token("ada"), handoff(child, parent, "ada"))["outcome"] == "accepted"
+    assert sent(fabric, token("ada"), handoff(foreign, parent, "ada"))["reason"] == "not_allowed"
 
 
 @pytest.mark.parametrize("chart", [True, False])

@@ -95,13 +95,21 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         return None
 
     def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
-        """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief."""
+        """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief.
+
+        Who runs the parent may also hand on what it could take itself.
+        """
         chart = records.policy.org
         if chart is None:
             return None
         from aof.core.org.rights import not_allowed, owns  # noqa: PLC0415 - most data directories have no chart
+        from aof.core.org.routing import refusal  # noqa: PLC0415 - as above
+        from aof.core.org.work import work_of  # noqa: PLC0415 - as above
 
         if child.parent_id == parent.id and owns(parent, self.actor):
+            return None
+        free = child.status in ("backlog", "ready", "blocked") and not child.gated
+        if free and is_held(parent) and refusal(chart, work_of(child.routing, child.profile), self.actor) is None:
             return None
         changes = Link(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
         return not_allowed(records, chart, child, changes)
