@@ -97,7 +97,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
     def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
         """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief.
 
-        Who runs the parent may also hand on what it could take itself.
+        Who runs the parent may also hand on what it could take itself, and who has asked once may ask again.
         """
         chart = records.policy.org
         if chart is None:
@@ -106,7 +106,8 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         from aof.core.org.routing import refusal  # noqa: PLC0415 - as above
         from aof.core.org.work import work_of  # noqa: PLC0415 - as above
 
-        if child.parent_id == parent.id and owns(parent, self.actor):
+        asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
+        if asked or (child.parent_id == parent.id and owns(parent, self.actor)):
             return None
         free = child.status in ("backlog", "ready", "blocked") and not child.gated
         if free and is_held(parent) and refusal(chart, work_of(child.routing, child.profile), self.actor) is None:
