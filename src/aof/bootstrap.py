@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from aof.adapters.system import SystemClock
@@ -106,7 +106,7 @@ def _project(root: str) -> str:
 def own_secret(root: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The secret of the run that this process was started for, if that is one of this data directory."""
     secret, where = environment.get("AOF_RUN_SECRET"), environment.get("AOF_DATA_DIR")
-    return secret if secret and (where is None or os.path.realpath(where) == os.path.realpath(root)) else None
+    return secret if secret and (not where or os.path.realpath(where) == os.path.realpath(root)) else None
 
 
 def _named_in(secret: str | None) -> str | None:
@@ -120,14 +120,18 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
     if not settings.notify.command and settings.notify.file is None:
         return None
     from aof.adapters.notify import notifier
-    from aof.app.trust import of_notifications, refusal
+    from aof.app.trust import of_notification_file, of_notifications, refusal
 
-    command = of_notifications(settings.notify.command)
+    def refused(command: Command) -> Callable[[], str | None]:
+        return lambda: None if trust.covers(command) else refusal(command)
+
+    file = settings.notify.file
     return notifier(
         root,
         settings.notify.command,
-        settings.notify.file,
-        lambda: None if trust.covers(command) else refusal(command),
+        file,
+        refused(of_notifications(settings.notify.command)),
+        refused(of_notification_file(file)) if file is not None and os.path.isabs(file) else lambda: None,
     )
 
 
@@ -142,7 +146,9 @@ def declared_commands(root: str) -> tuple[Command, ...]:
     """Every command that a data directory would have AOF start."""
     from aof.app.trust import declared
 
-    return tuple(declared(OrgPath(root).chart(), load_settings(root).notify.command))
+    notify = load_settings(root).notify
+    outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
+    return tuple(declared(OrgPath(root).chart(), notify.command, outside))
 
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -134,6 +136,37 @@ def test_a_notifier_that_fails_is_warned_of_and_fails_nothing(
         assert fabric.block(task_id, reason="no key").status == "blocked"
     assert task_id in capsys.readouterr().err
     assert (room.root / "told.jsonl").read_text().count("\n") == 1
+
+
+def test_a_file_outside_the_data_directory_is_written_only_after_it_was_trusted(
+    room: Room, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path / "elsewhere" / "profile"
+    outside.parent.mkdir()
+    (room.root / "aof.toml").write_text(f"[notify]\nfile = {json.dumps(str(outside))}\n")
+    first, second, third = room.task(), room.task(), room.task()
+    with open_fabric(room.root, clock=room.clock) as fabric:
+        fabric.block(first, reason="$(touch /tmp/x)")
+        fabric.block(second, reason="no key")
+    assert not outside.exists()
+    assert capsys.readouterr().err.count("is not trusted; see it and allow it: aof trust") == 1
+    trust_data_dir(room.root)
+    with open_fabric(room.root, clock=room.clock) as fabric:
+        fabric.block(third, reason="no key")
+    assert [json.loads(line)["taskId"] for line in outside.read_text().splitlines()] == [third]
+
+
+def test_a_pipe_in_the_place_of_the_file_keeps_nobody_waiting(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    (room.root / "aof.toml").write_text('[notify]\nfile = "told.jsonl"\n')
+    os.mkfifo(room.root / "told.jsonl")
+    reader = os.open(room.root / "told.jsonl", os.O_RDONLY | os.O_NONBLOCK)
+    task_id = room.task()
+    with open_fabric(room.root, clock=room.clock) as fabric:
+        assert fabric.block(task_id, reason="no key").status == "blocked"
+        os.close(reader)
+        assert fabric.unblock(task_id).status == "ready"
+        assert fabric.block(task_id, reason="no key").status == "blocked"
+    assert capsys.readouterr().err.count("nobody was notified") == 2
 
 
 def test_a_notifier_of_somebodys_own_may_fail_too(room: Room) -> None:

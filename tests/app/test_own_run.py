@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aof.app.own_run import refuse_in_run
+from aof.bootstrap import own_secret
 from aof.core.errors import NotAllowed
 
 
@@ -19,3 +22,12 @@ def test_a_process_with_a_runs_secret_is_refused_what_would_widen_its_rights() -
 def test_a_process_without_a_runs_secret_is_not_refused() -> None:
     for environment in ({}, {"AOF_RUN_SECRET": ""}, {"AOF_ACTOR": "ada"}):
         refuse_in_run("make tokens", environment)
+
+
+@pytest.mark.parametrize("where", [None, "", "here"])
+def test_a_process_of_a_run_is_known_also_where_its_data_directory_is_not_named(
+    tmp_path: Path, where: str | None
+) -> None:
+    named = str(tmp_path) if where == "here" else where
+    variables = {"AOF_RUN_SECRET": "s"} | ({} if named is None else {"AOF_DATA_DIR": named})
+    assert own_secret(str(tmp_path), variables) == "s"

@@ -248,8 +248,11 @@ difference, the cell says so. [Security](../explanation/security.md) says why.
 
 Reading needs no right beyond reaching the data: {reads}.
 
-A token with the role `reader` only reads. A process with a run's secret acts as that run's agent, and may not use
-`aof token`, `aof init`, `aof import` or `aof up`. Once the run has ended its writes are `stale_lease`.
+The table is for tokens with the scope `admin`. With `read` a token only reads; with `work` it approves, rejects,
+cancels, pauses, retries and archives nothing, by no operation and no message ([HTTP](http.md#tokens)). An MCP
+session on stdio that nobody named has the user's name, and approves and rejects nothing. A process with a run's
+secret acts as that run's agent, and may not use `aof token`, `aof trust`, `aof init`, `aof import` or `aof up`.
+Once the run has ended its writes are `stale_lease`.
 """
 
 

@@ -53,11 +53,12 @@ class TrustFile:
         env = sorted(command.env.items())
         inherited = sorted(command.inherit_env) if isinstance(command.inherit_env, tuple) else command.inherit_env
         whole = [_VERSION, self._real, list(command.command), env, inherited, self.started_in(command)]
+        whole += ["file"] if command.kind == "file" else []
         return hexdigest(json.dumps(whole).encode())
 
     def started_in(self, command: Command) -> str:
         """The folder that the command would be started in."""
-        base = self._root if command.kind == "notify" else os.path.dirname(self._root)
+        base = self._root if command.kind != "runner" else os.path.dirname(self._root)
         return os.path.realpath(os.path.join(base, command.cwd or ""))
 
     def save(self, commands: Iterable[Command], now: str) -> None:

@@ -86,6 +86,11 @@ class Asking(Carrying):
         name = self._actor if name is None and self._policy.strict else name
         return None if name is None or self.speaks_for_others(name) else name
 
+    def _session_name(self) -> str | None:
+        """Who the caller's token, secret or session says that it is, whatever name a call gives."""
+        who = self._who()
+        return None if who is None else identity.name_of(who) or who.session
+
     def _claims_as(self, agent: str) -> None:
         """Refuse a claim for another before anybody looks for a task."""
         name = self._speaks_as()

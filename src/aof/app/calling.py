@@ -124,13 +124,16 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
     """
     kept, session = caller.kept if worker else (), caller.actor if caller.proven else caller.session
     token = caller.proven and caller.secret is None
+    limited = caller.proven and caller.scope == "work"
     if caller.proven and caller.role == "agent" and (caller.secret is not None or not binds):
-        return Identity(agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token)
+        return Identity(
+            agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
+        )
     if binds and caller.default:
-        return Identity(agent=session, session=session, kept=kept)
+        return Identity(agent=session, session=session, kept=kept, limited=True)
     if caller.secret is None and not kept and session is None:
         return None
-    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token)
+    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token, limited=limited)
 
 
 def admitted(operation: Operation, params: Params, caller: Caller, *, lends: bool = False) -> str:

@@ -33,6 +33,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
+    `limited` says that the token is for work only, or that nobody chose the session's name.
     `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on that one's word.
     """
 
@@ -42,6 +43,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     behalf: str | None = None
     session: str | None = None
     token: bool = False
+    limited: bool = False
     trusted: bool = False
 
     def __repr__(self) -> str:
@@ -77,6 +79,7 @@ def stamped(get: Get, identity: Identity, command: OnTask, *, asked: bool) -> On
     changes: dict[str, Any] = {"outside": True, "session": identity.session or name}
     changes |= {"proof": ""} if asked else {}
     changes |= {"vouched": "token"} if identity.token else {}
+    changes |= {"limited": True} if identity.limited else {}
     own = _fitting(identity, command)
     if own is not None:
         if name is not None and name != own.agent:

@@ -44,7 +44,9 @@ class Messaging(Asking):
         """
         from aof.app.router import Router
 
-        router = Router(self.store, self._clock, self._ask, self._actor, run_of=self._run_of)
+        router = Router(
+            self.store, self._clock, self._ask, self._actor, run_of=self._run_of, proven=self._session_name()
+        )
         waiting, answers = _flat(messages), []
         left = self._policy.messages_per_send
         for message in waiting:

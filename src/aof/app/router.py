@@ -43,7 +43,10 @@ _OURS: Final = ("unavailable", "internal")
 
 
 class Router:
-    """Delivers messages. `execute` carries out a command, as for every other operation."""
+    """Delivers messages. `execute` carries out a command, as for every other operation.
+
+    `caller` is the name that the caller gives, `proven` the one that its token, secret or session has.
+    """
 
     def __init__(
         self,
@@ -53,12 +56,14 @@ class Router:
         caller: str,
         *,
         run_of: Callable[[str], str | None] | None = None,
+        proven: str | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._execute = execute
         self._caller = caller
         self._run_of = run_of
+        self._proven = proven or caller
 
     def deliver(self, given: object, run: str | None = None) -> Sent:
         """Handle one message. Raises only what is no fault of the message, such as a full disk."""
@@ -107,6 +112,7 @@ class Router:
 
     def _unknown(self, envelope: Envelope) -> Sent:
         payload = {"type": envelope.type, "toAgent": envelope.to_agent, "sentAt": envelope.sent_at}
+        payload |= self._deliverer(envelope.from_agent)
         draft = Draft(
             type="protocol.message.unknown", task_id=envelope.task_id, run_id=envelope.run_id, payload=payload
         )
@@ -126,10 +132,13 @@ class Router:
         if "version" in problem.details:
             payload["version"] = problem.details["version"]
         sender = by if isinstance(by, str) and is_agent_name(by) else self._caller
-        if sender != self._caller:
-            payload["calledBy"] = self._caller
+        payload |= self._deliverer(sender)
         self._record(Draft(type="protocol.message.rejected", task_id=known or "", payload=payload), sender)
         return refusal(problem, shown, known)
+
+    def _deliverer(self, sender: str) -> dict[str, str]:
+        """Who delivered a message that is not its own: what is only recorded was never held against its caller."""
+        return {} if sender == self._proven else {"calledBy": self._proven}
 
     def _broken(self, fields: dict[str, Any], error: Exception) -> Sent:
         """A fault of ours: told and recorded with the reference under which the log has its traceback."""

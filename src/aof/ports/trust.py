@@ -14,11 +14,12 @@ import msgspec
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """What would be started: argument list, variables and folder. What a script contains is not part of it.
 
-    `source` says who declares it and is not part of what is trusted.
+    `source` says who declares it and is not part of what is trusted. Of the kind `file` nothing is started: its one
+    argument is a file outside of the data directory that AOF would write to.
     """
 
     source: str
-    kind: Literal["runner", "notify"]
+    kind: Literal["runner", "notify", "file"]
     command: tuple[str, ...]
     env: dict[str, str] = {}
     inherit_env: tuple[str, ...] | Literal["all"] = ()

@@ -229,3 +229,14 @@ def test_a_server_may_be_called_by_the_address_that_the_connection_came_in_on() 
     check_names({"server": ("192.0.2.7", 8420)}, headers, ("localhost",))
     with pytest.raises(NotAllowed):
         check_names({"server": ("192.0.2.8", 8420)}, headers, ("localhost",))
+
+
+@pytest.mark.parametrize("twice", [(b"authorization", b"Bearer known"), (b"aof-run-secret", b"RUN-1/ada/00")])
+def test_what_proves_who_calls_is_sent_once_or_does_not_count(twice: tuple[bytes, bytes]) -> None:
+    async def unreachable(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("nobody can say who calls")
+
+    scope = _scope("GET", "/x")
+    scope["headers"] = [*scope["headers"], twice, twice]
+    started, _body = _through(_guard(unreachable), scope)
+    assert started["status"] == 401

@@ -204,3 +204,18 @@ def test_a_report_is_the_same_for_everybody(place: Place) -> None:
     place.write(BAD)
     reports: list[OrgReport] = [place.opened().report() for _ in range(2)]
     assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("link", ["org/org-chart.yaml", "org"])
+def test_a_link_that_leads_nowhere_is_not_a_missing_chart(place: Place, link: str) -> None:
+    place.write(GOOD)
+    assert place.limit(place.opened()) == 1
+    kept = place.root.parent / "elsewhere"
+    (place.root / link).rename(kept)
+    (place.root / link).symlink_to(kept)
+    assert place.limit(place.opened()) == 1
+    kept.rename(kept.with_name("not-mounted"))
+    assert place.limit(place.opened()) == 1, "the last good one stays in force"
+    assert place.opened().report().state == "last_good"
+    with open_fabric(place.root) as fabric:
+        assert fabric.binds_callers

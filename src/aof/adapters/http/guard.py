@@ -132,6 +132,9 @@ class Guard:
         return in_time
 
     def _caller(self, headers: Headers) -> Caller | None:
+        """Who the token is of. Of two nobody can say which is meant, and a proxy may have looked at the other one."""
+        if any(len(headers.getlist(name)) > 1 for name in ("authorization", RUN_SECRET)):
+            return None
         kind, _, token = headers.get("authorization", "").partition(" ")
         caller = self._authenticate(token.strip() if kind.lower() == "bearer" and token.strip() else None)
         secret = headers.get(RUN_SECRET)

@@ -29,12 +29,19 @@ class _Everybody:
 
 
 def notifier(
-    root: str, command: Sequence[str], file: str | None, refused: Callable[[], str | None] = lambda: None
+    root: str,
+    command: Sequence[str],
+    file: str | None,
+    refused: Callable[[], str | None] = lambda: None,
+    file_refused: Callable[[], str | None] = lambda: None,
 ) -> Notifier:
-    """The notifiers of a data directory's settings; paths are relative to it. `refused`: why no command is run."""
+    """The notifiers of a data directory's settings; paths are relative to it.
+
+    `refused` and `file_refused` tell why the command is not run, and the file not written.
+    """
     chosen: list[Notifier] = []
     if command:
         chosen.append(CommandNotifier(command, folder=root, refused=refused))
     if file is not None:
-        chosen.append(FileNotifier(root, file))
+        chosen.append(FileNotifier(root, file, file_refused))
     return _Everybody(chosen)

@@ -15,7 +15,7 @@ from aof.core.handoffs.handoff import Handoff, Request, handoff_id
 from aof.core.messages.message import Message, is_held, sender
 from aof.core.records import Decision, Needs, Records, Verdict
 from aof.core.tasks import graph
-from aof.core.tasks.commands import Block
+from aof.core.tasks.commands import Block, Link
 from aof.core.tasks.decide import decide
 from aof.core.tasks.lifecycle import FINISHED, allows
 from aof.core.tasks.task import Task
@@ -54,7 +54,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if failure := self._impossible(parent):
             return Decision(drafts=(self._failed(failure.code),), refusal=failure)
         assert parent is not None
-        if refusal := self._unentitled(parent) or _over(child):
+        if refusal := self._unentitled(parent) or _over(child) or self._not_its_own(records, child, parent):
             return refusal
         last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
         if last is not None and self._repeats(last):
@@ -93,6 +93,27 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if meant is not None and meant != self.actor:
             return _not_from(self.actor, meant, f"only {meant}, whose task {parent.id} is, may delegate parts of it")
         return None
+
+    def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
+        """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief.
+
+        Who runs the parent may also hand on what it could take itself, and who has asked once may ask again.
+        """
+        chart = records.policy.org
+        if chart is None:
+            return None
+        from aof.core.org.rights import not_allowed, owns  # noqa: PLC0415 - most data directories have no chart
+        from aof.core.org.routing import refusal  # noqa: PLC0415 - as above
+        from aof.core.org.work import work_of  # noqa: PLC0415 - as above
+
+        asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
+        if asked or (child.parent_id == parent.id and owns(parent, self.actor)):
+            return None
+        free = child.status in ("backlog", "ready", "blocked") and not child.gated
+        if free and is_held(parent) and refusal(chart, work_of(child.routing, child.profile), self.actor) is None:
+            return None
+        changes = Link(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
+        return not_allowed(records, chart, child, changes)
 
     def _repeats(self, last: Handoff) -> bool:
         """The same message again, or the same request while the first one stands."""

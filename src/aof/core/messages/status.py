@@ -123,6 +123,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
             outside=self.outside,
             session=self.session,
             vouched=self.vouched,
+            limited=self.limited,
             secret_digest=self.secret_digest,
             task_id=self.task_id,
             status=self.status,

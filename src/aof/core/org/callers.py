@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aof.core.errors import AofError
 from aof.core.org.acting import delivered_by, impersonation
-from aof.core.org.gates import gate_refusal, unproven_gate
+from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate
 from aof.core.org.standing import unlisted
 from aof.core.records import Records
 from aof.core.tasks import commands as c
@@ -23,5 +23,7 @@ def refused(records: Records, command: c.OnTask) -> AofError | None:
             return refusal
     if task is None or isinstance(command, c.OwnRule):
         return None
+    if command.limited and (refusal := beyond_work(task, command)):
+        return refusal
     proven = unproven_gate(records, task, command) if policy.require_secret else None
     return proven or gate_refusal(records, task, command)

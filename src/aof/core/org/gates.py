@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors import AofError, Call, NotAllowed, Unauthenticated
-from aof.core.org.rights import acting, did, kind_of, right_for, self_approval
+from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
 from aof.core.org.standing import is_person
 from aof.core.records import Records
 from aof.core.tasks import commands as c
@@ -40,8 +40,7 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     if isinstance(command, c.Edit):
         fields = gated_changes(task, command.changes) if policy.binds else ()
         return _refused(records, task, agent, fields) if fields else None
-    judges = right_for(task, command) == "judge"
-    approves = judges and not isinstance(command, c.Reject) and getattr(command, "status", "done") == "done"
+    approves = right_for(task, command) == "judge" and not sends_back(command)
     own = did(task, agent) or (command.session is not None and did(task, command.session))
     bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
     return self_approval(task, agent) if approves and own and bound else None
@@ -69,15 +68,44 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
     )
 
 
+def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
+    """Why a token for work is not enough: the operation was open to it, and on this task it is one for leads.
+
+    A session whose name nobody chose is the user's, often a maintainer's: it judges nothing. Who did the work may take
+    it back.
+    """
+    judges = right_for(task, command) == "judge" and not (sends_back(command) and did(task, acting(task, command)))
+    if judges and command.vouched is None:
+        return NotAllowed(
+            f"nobody has said who this session is, so it approves and rejects nothing, {task.id} neither",
+            "set AOF_ACTOR in the settings of the MCP client, or let a person do it",
+            Call("show", {"task_id": task.id}),
+        )
+    if command.vouched is None:
+        return None
+    if not (judges or tries_again(task, command) or _cancels(task, command)):
+        return None
+    what = "approving or rejecting it" if judges else "retrying it" if tries_again(task, command) else "cancelling it"
+    return NotAllowed(
+        f"{task.id} is {task.status}, and {what} needs a token with the scope lead",
+        f"ask for one: aof token create {command.session or command.acting} --scope lead",
+        Call("show", {"task_id": task.id}),
+        scope="work",
+    )
+
+
+def _cancels(task: Task, command: c.OnTask) -> bool:
+    moves = command.status if isinstance(command, c.Update) else None
+    return isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
+
+
 def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenticated | None:
     """Why a name is not enough to judge, to cancel or to change a gate, where secrets are asked for."""
     trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
     if not command.outside or command.vouched is not None or trusted:
         return None
-    moves = getattr(command, "status", None) if isinstance(command, c.Update) else None
     gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
-    cancels = isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
-    if not (gated or cancels or right_for(task, command) == "judge"):
+    if not (gated or _cancels(task, command) or right_for(task, command) == "judge"):
         return None
     return Unauthenticated(
         f"this change of {task.id} must come from a caller that has proven who it is",

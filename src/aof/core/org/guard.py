@@ -54,10 +54,11 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
 
 def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: c.OnTask) -> AofError | None:
     """The refusal of a claim, or of what begins with one."""
-    if task is None or task.lease is not None or not _to_take(task):
+    again = task is not None and _takes_again(task, command)
+    if task is None or task.lease is not None or not (again or _to_take(task)):
         return None
     agent = entry_of(chart, acting(task, command), records.policy.maintainers)
-    if agent is None or not (isinstance(command, c.Complete) or right_for(task, command) == "take"):
+    if agent is None or not (again or isinstance(command, c.Complete) or right_for(task, command) == "take"):
         return None
     refused = _not_for(chart, task, agent)
     if refused is not None or isinstance(command, c.Complete):
@@ -68,6 +69,11 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
 def _to_take(task: Task) -> bool:
     """Whether the task, or a hop of it, may be there to be taken."""
     return task.status == "ready" or (task.gated and task.status == "in-progress")
+
+
+def _takes_again(task: Task, command: c.OnTask) -> bool:
+    """Whether work in review is sent back to be done by the caller itself, which begins a run like any claim."""
+    return task.status == "review" and isinstance(command, c.Update) and command.status == "in-progress"
 
 
 def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:

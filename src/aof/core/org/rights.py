@@ -85,9 +85,9 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
     if is_person(chart, agent, maintainers):
         return None
     if right == "judge" and (did(task, agent) or (command.session is not None and did(task, command.session))):
-        return None if _sends_back(command) else self_approval(task, agent)
+        return None if sends_back(command) else self_approval(task, agent)
     kind, reach = kind_of(chart, agent, maintainers), _reach(records, chart, agent, right)
-    over = reach == "own" and _tries_again(task, command) and did(task, agent)
+    over = reach == "own" and tries_again(task, command) and did(task, agent)
     if reach == "any" or (reach == "own" and owns(task, agent) and not over):
         return None
     return _refused(task, agent, kind, right)
@@ -98,7 +98,7 @@ def _lent(records: Records, task: Task, command: c.OnTask, agent: str) -> bool:
     return command.outside and not may_act_for(records.policy, command.actor, agent, task)
 
 
-def _tries_again(task: Task, command: c.OnTask) -> bool:
+def tries_again(task: Task, command: c.OnTask) -> bool:
     """Whether what was given up or cancelled is to be run again: the count of its attempts would begin anew."""
     again = isinstance(command, c.RetryTask) or (isinstance(command, c.Update) and command.status == "ready")
     return again and task.status in ("deadletter", "cancelled")
@@ -110,6 +110,8 @@ def right_for(task: Task, command: c.OnTask) -> Right:
         return "judge"
     if isinstance(command, c.Complete) and task.status == "review" and command.run is None:
         return "judge"  # of a gated task too: then it is the approval of a hop; with a run it is that one's report
+    if isinstance(command, c.Block | c.Pause) and task.status == "review":
+        return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
@@ -117,7 +119,7 @@ def right_for(task: Task, command: c.OnTask) -> Right:
 
 def _right_for_update(task: Task, command: c.Update) -> Right:
     moves = command.status is not None and command.status != task.status
-    if moves and task.status == "review" and command.status in ("done", "ready", "in-progress"):
+    if moves and task.status == "review" and command.status in ("done", "ready", "in-progress", "blocked"):
         return "judge"
     if moves and task.status == "ready" and command.status == "in-progress":
         return "take"
@@ -148,9 +150,11 @@ def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach
     return "none" if any(RIGHTS[one]["judge"] == "any" for one in judges) else "any"
 
 
-def _sends_back(command: c.OnTask) -> bool:
+def sends_back(command: c.OnTask) -> bool:
     """Who did the work may take it back, but not accept it."""
-    return isinstance(command, c.Reject) or (isinstance(command, c.Update) and command.status != "done")
+    return isinstance(command, c.Reject | c.Block | c.Pause) or (
+        isinstance(command, c.Update) and command.status != "done"
+    )
 
 
 def self_approval(task: Task, agent: str) -> SelfApproval:

@@ -19,7 +19,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     that came with it; empty where one is asked for and none came, None where nobody asks.
 
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
-    session, token or run is; None where only a name was given. `vouched` says what proves it.
+    session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
+    token is for work only, or that nobody chose its name: whatever it asks for, it approves and rejects nothing.
     """
 
     actor: str
@@ -30,6 +31,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     outside: bool = False
     session: str | None = None
     vouched: Literal["token", "secret"] | None = None
+    limited: bool = False
 
     @property
     def acting(self) -> str:

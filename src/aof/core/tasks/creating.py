@@ -19,7 +19,7 @@ from aof.hashing import hexdigest
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-_NOT_SAID: Final = ("outside", "session", "vouched")  # what is known of the caller is no part of a request
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited")  # what is known of the caller is no part of a request
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:

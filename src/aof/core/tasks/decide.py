@@ -41,7 +41,7 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
     """Why this caller may not give the command: it is somebody else, or the gates are not its to change or to pass."""
     policy = records.policy
-    asked = policy.binds or policy.require_secret or command.vouched == "secret"
+    asked = policy.binds or policy.require_secret or command.vouched == "secret" or command.limited
     if not asked or not (command.outside or isinstance(command, c.Edit)):
         return None
     from aof.core.org.callers import refused  # noqa: PLC0415 - most data directories bind nobody

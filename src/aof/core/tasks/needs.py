@@ -68,7 +68,7 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
     base = _starting(command, known)
     chart, task = known.records.policy.org, known.task(command.task_id)
-    takes = task is not None and (task.status == "ready" or (task.gated and task.status == "in-progress"))
+    takes = task is not None and (task.status in ("ready", "review") or (task.gated and task.status == "in-progress"))
     if chart is None or not takes:
         return base
     from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart

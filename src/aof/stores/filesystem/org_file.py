@@ -91,11 +91,17 @@ class OrgFile:
         return OrgReport(path=NAME, state="unusable" if readable else "unreadable", chart=EMPTY, findings=findings)
 
     def _content(self) -> bytes | OSError | None:
-        """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit."""
+        """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit.
+
+        A link that leads nowhere, such as to a disk that is not mounted, is no missing chart: gates would open.
+        """
         try:
-            return read(self._path, limit=LIMIT, follow=True)
+            found = read(self._path, limit=LIMIT, follow=True)
         except OSError as error:
             return error
+        if found is None and (os.path.islink(self._path) or os.path.islink(os.path.dirname(self._path))):
+            return FileNotFoundError(errno.ENOENT, "a symbolic link leads to it, and there is nothing", self._path)
+        return found
 
     def _look(self, content: bytes | OSError) -> None:
         digest = hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else ""

@@ -24,7 +24,8 @@ class OrgPath:
 
     def chart(self) -> OrgChart | None:
         """The chart in force; None when there is none."""
-        if self._opened is None and not os.path.lexists(f"{self._root}/{NAME}"):
+        path = f"{self._root}/{NAME}"
+        if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
             return None
         return self._file().chart()
 

@@ -43,6 +43,7 @@ def _shown(context: Context, root: str, commands: tuple[Command, ...]) -> list[d
     return [
         {
             "source": command.source,
+            "kind": command.kind,
             "command": list(command.command),
             "env": {name: _HIDDEN if looks_secret(name) else value for name, value in command.env.items()},
             "inheritEnv": command.inherit_env if command.inherit_env == "all" else list(command.inherit_env),
@@ -57,6 +58,9 @@ def _lines(screen: Screen, shown: list[dict[str, Any]]) -> None:
     for one in shown:
         word, colour = ("trusted", "good") if one["trusted"] else ("not trusted", "error")
         screen.say(f"{one['source']}: ", (word, colour), cut_off=False)
+        if one["kind"] == "file":
+            screen.say(f"  notifications are appended to {_word(one['command'][0])}", cut_off=False)
+            continue
         screen.say(f"  {' '.join(map(_word, one['command']))}", cut_off=False)
         screen.say(f"  in {_word(one['folder'])}", cut_off=False)
         for name, value in one["env"].items():
