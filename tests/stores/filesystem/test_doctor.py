@@ -487,7 +487,7 @@ def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
     found |= {"log_damaged", "unreadable_task", "another_task", "log_line_endings"}
     described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")
-    beside = ("test_org_file.py", "test_links.py", "test_modes.py", "test_git.py", "test_another_task.py")
+    beside = ("test_org_file.py", "test_links.py", "test_modes.py", "test_git.py", "test_another_task.py", "test_unfit_files.py")
     others = (root / "tests/app/test_delegation_rows.py", *map(Path(__file__).with_name, beside))
     tested = "".join(path.read_text("utf-8") for path in (Path(__file__), *others))
     assert {code for code in found if f"`{code}`" not in described} == set()

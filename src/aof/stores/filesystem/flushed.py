@@ -45,5 +45,5 @@ class Flushed:
 
     def _open(self) -> int:
         if self._fd < 0:
-            self._fd = self._disk.open_state(self._path)
+            self._fd = self._disk.open_cache(self._path)
         return self._fd

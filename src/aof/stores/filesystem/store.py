@@ -92,6 +92,7 @@ class FilesystemStore(Parts):
         self._attributes_kept = False
         self._checkpointed = 0
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
+        self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
         self._index: Index | None = None
         self.damage: LogDamaged | None = None
@@ -228,6 +229,9 @@ class FilesystemStore(Parts):
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
         if not is_task_id(task_id):
             return units.Loaded(None)
+        if task_id in self.doubted and writable:
+            self.doubted.discard(task_id)
+            return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
         present = self.files.present(task_id)
         if head is None and not present and self.heads.knows_day_of(task_id):
@@ -243,7 +247,14 @@ class FilesystemStore(Parts):
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
-        found = foreign.examine(self.paths, self.files, self.histories.of(task_id), task_id)
+        history = self.histories.of(task_id)
+        found = foreign.examine(self.paths, self.files, history, task_id)
+        while found.edit is not None or found.problem is not None:
+            later = self.histories.of(task_id)
+            if len(later) == len(history):  # else what looks like a person's edit may be a command's, as without locks
+                break
+            history = later
+            found = foreign.examine(self.paths, self.files, history, task_id)
         task = found.task
         if found.intact:
             assert task is not None
