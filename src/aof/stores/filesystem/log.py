@@ -132,6 +132,11 @@ class Log:
             self._file.rescan(state)
             self._put(held, state)
             self._leave(held)
+            self._flushed.forget()  # it may be of the log before
+
+    def flushed(self) -> Position | None:
+        """An event that was flushed, with everything before it; None where nobody has said."""
+        return self._flushed.last()
 
     def heal(self, since: str = "") -> None:
         """After a failed flush, and after verification: write the log's files from a day on once more, to new places.

@@ -164,15 +164,26 @@ class FilesystemStore(Parts):
         """The first opener under a new boot redoes what a power cut may have undone."""
         self.make_folders()
         known = checkpoint.load(self.paths)
-        if known is not None and known.boot == self._boot:
+        if known is not None:
             if not self.reader.holds(known.position):
-                raise LogDamaged(
-                    f"the log lacks event {known.position.seq}, which was durable",
-                    "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
-                    seq=known.position.seq,
-                )
-            self._checkpointed = known.position.seq
-            return
+                another_log.refuse_or_take_over(self, known.position)
+            elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
+                flushed = self.log.flushed()
+                if flushed is not None and not self.reader.holds(flushed):
+                    another_log.refuse_or_take_over(self, flushed)
+            if known.boot == self._boot or not self.repairs:
+                self._checkpointed = known.position.seq
+                return
+        self.recover()
+
+    @property
+    def restarted(self) -> bool:
+        """Whether the machine was restarted since anybody put right what a power cut may have undone."""
+        known = checkpoint.load(self.paths)
+        return known is not None and known.boot != self._boot
+
+    def recover(self) -> None:
+        """Redo what a power cut may have undone, unless somebody has under this boot."""
         held = self.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
         try:
             known = checkpoint.load(self.paths)
@@ -180,6 +191,8 @@ class FilesystemStore(Parts):
                 self.recovery.new_here()
             elif known.boot != self._boot:
                 self.recovery.after_power_cut(known.position)
+            else:
+                return
             self._settle(held[1:])
         finally:
             self.locks.release(held)
