@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from aof.bootstrap import open_fabric
 from aof.core.errors import AlreadyClaimed, AofError
 from aof.core.events import Draft
 from aof.ports.store import Scope, ScopeTooNarrow
+from tests.support.indexes import store_of
 from tests.support.processes import Worker
 
 PARTS = ["locks", "locks/*", "locks/heads", "locks/revs", "locks/stripe-*", "locks/journal"]
@@ -125,15 +127,16 @@ def test_a_writer_that_lost_its_lock_while_it_wrote_makes_the_files_follow_the_l
 ) -> None:
     with open_fabric(root, actor="pm") as slow, open_fabric(root, actor="pm") as other:
         task_id = slow.create("Work").task_id
-        place = slow.store.files.place
+        files = store_of(slow).files
+        place = files.place
 
-        def overtaken(*given: object) -> bool:
+        def overtaken(task: str, data: bytes, *where: Any) -> bool:
             monkeypatch.undo()
             shutil.rmtree(root / "locks")
             other.edit(task_id, title="Newer")
-            return place(*given)  # type: ignore[arg-type]
+            return place(task, data, *where)
 
-        monkeypatch.setattr(slow.store.files, "place", overtaken)
+        monkeypatch.setattr(files, "place", overtaken)
         slow.claim(task_id, agent="bob")
     with open_fabric(root, actor="pm") as fabric:
         assert not fabric.doctor().problems

@@ -45,7 +45,8 @@ class Revs:
     def put(self, task_id: str, seq: int) -> None:
         """Note an event that was just appended; one that is missing here is found in the log."""
         day, number = split_task_id(task_id)
-        fd, _ = self._table(day)
+        known = self._fds.get(day)  # looked at a moment ago, under the same lock
+        fd = known[0] if known is not None else self._table(day)[0]
         self._disk.overwrite(fd, b"%015d\n" % seq, number * _LINE)
 
     def close(self) -> None:

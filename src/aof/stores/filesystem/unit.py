@@ -374,7 +374,9 @@ class FilesystemUnit:
             raise Overtaken
         for task_id, loaded in self._loaded.items():
             known = loaded.task if loaded.examined is None else loaded.examined.folded.task
-            if is_task_id(task_id) and self._store.revs.newer(task_id, known.rev if known is not None else 0):
+            if known is None and not is_task_id(task_id):
+                continue
+            if self._store.revs.newer(task_id, known.rev if known is not None else 0):
                 self._store.doubted.add(task_id)
                 raise Overtaken(task_id)
 
