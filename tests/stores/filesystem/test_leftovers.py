@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.bootstrap import serve
 from aof.stores.filesystem.files import TaskFiles
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed
@@ -117,3 +118,20 @@ def test_whatever_step_a_writer_dies_at_a_command_on_another_task_finishes_it(sh
 @pytest.mark.parametrize("name", [name for name, story in STORIES.items() if not story.by_hand])
 def test_the_same_for_every_command(shm_path: Path, name: str) -> None:
     _die_and_go_on(shm_path, name)
+
+
+def test_the_service_finishes_what_was_left_with_its_first_round(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    with open_fabric(root, clock) as fabric:
+        task_id, _ = (fabric.create(title).task_id for title in ("one", "two"))
+
+        def die(*_given: object) -> bool:
+            raise _Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TaskFiles, "place", die)
+            with pytest.raises(_Killed):
+                fabric.edit(task_id, title="changed")
+    with open_fabric(root, clock) as fabric:
+        serve(fabric, once=True)
+    assert '"changed"' in (root / "tasks/ready" / f"{task_id}.md").read_text()
