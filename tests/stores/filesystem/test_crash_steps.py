@@ -5,6 +5,7 @@ Only the process dies here, so everything that it wrote is there. What a power c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,7 +60,11 @@ def check_what_is_not_in_the_log(root: Path, story: Story) -> None:
         (kept,) = [*root.glob("tasks/*/*/outputs/result.txt"), *root.glob("archive/tasks/*/outputs/result.txt")]
         assert kept.read_text() == "kept"
     if any(name.startswith("beat") for name in names):
-        beats = [path for path in root.glob("runs/**/run_heartbeat.json") if b'-001-1"' in path.read_bytes()]
+        beats = [
+            path
+            for path in root.glob("runs/**/run_heartbeat.json")
+            if re.search(rb'-001-1-[0-9a-f]{8}"', path.read_bytes())
+        ]
         assert len(beats) == 1, "the first run's sign of life is kept"
     if any(name.startswith("edit_by_hand") for name in names):
         text = next(root.glob(f"tasks/*/{ONE}.md")).read_text()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.bootstrap import serve
 from aof.stores.filesystem.files import TaskFiles
 from aof.testing import FakeClock
+from tests.support.disks import DyingDisk, Killed
 from tests.support.indexes import open_fabric
+from tests.support.invariants import fabric_on, open_store
+from tests.support.scenarios import STORIES, Story, Teller, copy, prepare
 
 
 class _Killed(BaseException):
@@ -49,3 +54,84 @@ def test_a_command_on_another_task_finishes_what_was_left(
     with open_fabric(root, clock) as fabric:
         command(fabric, other)
     assert '"changed"' in file.read_text()
+
+
+def _tree(root: Path) -> dict[str, bytes]:
+    """Everything but caches, locks and temporary files."""
+    kept = ("tasks", "events", "runs", "archive")
+    found = [path for name in kept for path in (root / name).rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): path.read_bytes() for path in found}
+
+
+def _unsettled(root: Path) -> set[str]:
+    store = open_store(root, doctor=True)
+    try:
+        return {problem.code for problem in store.checkup().problems}
+    finally:
+        store.close()
+
+
+def _die(root: Path, story: Story, before: Teller, number: int = -1) -> DyingDisk:
+    disk = DyingDisk(number) if number >= 0 else DyingDisk()
+    teller = Teller(root, disk, now=before.clock.time)
+    teller.lines = before.lines
+    try:
+        teller.tell(*story.then)
+    except Killed:
+        pass
+    finally:
+        teller.close()
+    return disk
+
+
+def _die_and_go_on(shm_path: Path, name: str) -> None:
+    """Die at a step; somebody only looks, on this boot and the next; then somebody works on another task."""
+    story = STORIES[name]
+    before = prepare(shm_path / "before", story)
+    before.close()
+    with closing(open_store(shm_path / "before")) as store:
+        other = fabric_on(store, before.clock).create("Another task").task_id
+    for number in range(len(_die(copy(shm_path / "before", shm_path / "all"), story, before).taken)):
+        root = copy(shm_path / "before", shm_path / "dead")
+        disk = _die(root, story, before, number)
+        left = _tree(root)
+        try:
+            _unsettled(root)
+            assert _tree(root) == left, "who only looks repairs nothing"
+            with closing(open_store(root, doctor=True, boot_id=lambda: "the next")) as looking:
+                assert "not_recovered" in {one.code for one in looking.checkup().advice}
+            assert _tree(root) == left, "after a restart neither"
+            with closing(open_store(root)) as store:
+                fabric_on(store, before.clock).edit(other, title="Done meanwhile")
+            assert _unsettled(root) <= {"counter_behind"}, "nothing is left to do"
+        except BaseException as error:
+            error.add_note(f"died before step {number}: {disk.taken[-1] if disk.taken else None}")
+            raise
+
+
+@pytest.mark.parametrize("name", ["claim again", "complete without review"])
+def test_whatever_step_a_writer_dies_at_a_command_on_another_task_finishes_it(shm_path: Path, name: str) -> None:
+    _die_and_go_on(shm_path, name)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [name for name, story in STORIES.items() if not story.by_hand])
+def test_the_same_for_every_command(shm_path: Path, name: str) -> None:
+    _die_and_go_on(shm_path, name)
+
+
+def test_the_service_finishes_what_was_left_with_its_first_round(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    with open_fabric(root, clock) as fabric:
+        task_id, _ = (fabric.create(title).task_id for title in ("one", "two"))
+
+        def die(*_given: object) -> bool:
+            raise _Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TaskFiles, "place", die)
+            with pytest.raises(_Killed):
+                fabric.edit(task_id, title="changed")
+    with open_fabric(root, clock) as fabric:
+        serve(fabric, once=True)
+    assert '"changed"' in (root / "tasks/ready" / f"{task_id}.md").read_text()

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from aof.bootstrap import diagnose
 from aof.core.errors import AofError
 from aof.core.events import Event
 from aof.stores.filesystem import chain
 from aof.stores.filesystem.line_end import GENESIS
 from aof.testing import FakeClock
-from tests.support.indexes import open_fabric
+from tests.support.indexes import open_fabric, store_of
 
 Damage = Callable[[list[bytes]], list[bytes]]
 
@@ -140,3 +141,79 @@ def test_what_a_killed_writer_left_behind_the_acknowledged_end_is_still_set_asid
         fabric.create("five")
     (torn,) = [path for path in (root / "events/torn").iterdir() if path.name != ".gitkeep"]
     assert torn.read_bytes() == b'{"seq":5,"type":"task.cre'
+
+
+def _tree(root: Path) -> dict[str, bytes]:
+    """Everything but caches and locks."""
+    kept = [path for path in root.rglob("*") if path.is_file() and path.relative_to(root).parts[0] != "locks"]
+    return {str(path.relative_to(root)): path.read_bytes() for path in kept if "index.sqlite" not in path.name}
+
+
+@pytest.mark.parametrize(("damage", "event", "files"), [(_edited, 4, 2), (_swapped, 3, 3), (_removed, 3, 3)])
+def test_doctor_names_the_first_wrong_event_and_what_is_left(
+    root: Path, damage: Damage, event: int, files: int
+) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    with open_fabric(root, clock) as fabric:
+        fabric.list()
+    (root / "tasks/ready/TASK-2026-03-02-004.md").unlink()
+    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+    before = _tree(root)
+    (problem,) = diagnose(root, clock=clock).problems
+    assert (problem.code, problem.path) == ("log_damaged", f"events/{log.name}")
+    assert re.search(rf"event {event}\b", problem.detail)
+    assert f"the files of {files} tasks can be restored" in problem.detail
+    assert "the index knows 1 more" in problem.detail
+    assert not diagnose(root, clock=clock, fix=True).ok
+    assert _tree(root) == before, "nothing was mended"
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_doctor_reports_a_log_that_was_chained_anew_as_tampering_and_keeps_the_evidence(
+    root: Path, *, synced: bool
+) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    with open_fabric(root, clock) as fabric:
+        fabric.list()
+        if synced:
+            store_of(fabric).checkpoint()
+    log.write_bytes(b"".join(_rechained(log.read_bytes().splitlines(keepends=True))))
+    before, heads = _tree(root), next((root / "locks/heads").iterdir()).read_bytes()
+    for fix in (False, True, True):
+        (problem,) = diagnose(root, clock=clock, fix=fix).problems
+        assert problem.code == "log_rewritten"
+        assert "tampered" in problem.detail
+        assert "one of the events 4 to 6" in problem.detail
+        assert "the files of 4 of 4 tasks are as they were last written" in problem.detail
+        assert _tree(root) == before
+        assert next((root / "locks/heads").iterdir()).read_bytes() == heads
+    with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
+        fabric.create("never")
+    assert caught.value.code == "log_damaged"
+
+
+def test_a_log_that_was_tampered_with_can_be_left_behind(root: Path, tmp_path: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    log.write_bytes(b"".join(_rechained(log.read_bytes().splitlines(keepends=True))))
+    log.rename(tmp_path / "evidence")
+    assert diagnose(root, clock=clock, fix=True).ok
+    with open_fabric(root, clock) as fabric:
+        assert sorted(row.title for row in fabric.list().tasks) == ["four", "one", "three", "two"]
+        fabric.create("five")
+
+
+@pytest.mark.parametrize("damage", [_cut_line, _cut_commit])
+def test_doctor_tells_that_the_end_of_the_log_was_cut_and_puts_back_what_files_know(root: Path, damage: Damage) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+    before = _tree(root)
+    assert {problem.code for problem in diagnose(root, clock=clock).problems} == {"log_lacks_events"}
+    assert _tree(root) == before, "who only looks repairs nothing"
+    assert diagnose(root, clock=clock, fix=True).ok
+    with open_fabric(root, clock) as fabric:
+        assert sorted(row.title for row in fabric.list().tasks) == ["four", "one", "three", "two"]
+        fabric.create("five")

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,8 +198,8 @@ def test_what_another_process_makes_meanwhile_does_not_look_read_only(
     (root / "locks/log").unlink(missing_ok=True)
     look = os.access
 
-    def looked(path: str, mode: int) -> bool:
-        found = look(path, mode)
+    def looked(path: str, mode: int, **where: Any) -> bool:
+        found = look(path, mode, **where)
         if not found and path.endswith("locks/log"):
             Path(path).touch()
         return found

@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 
+def refuse_or_take_over(store: FilesystemStore, missing: Position) -> None:
+    """The log lacks an event that was durable: damage, unless it was replaced together with the tasks."""
+    lost = LogDamaged(
+        f"the log lacks event {missing.seq}, which was durable",
+        "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
+        seq=missing.seq,
+    )
+    if not store.repairs:
+        raise lost
+    try:
+        start_over(store)
+    except LogDamaged as damage:
+        raise lost from damage
+
+
 def start_over(store: FilesystemStore) -> None:
     """The log is another one than before: heads and index follow it, if the tasks' files belong to it."""
     held = store.locks.acquire_all(EVERY_STRIPE)
@@ -28,7 +43,7 @@ def start_over(store: FilesystemStore) -> None:
                 "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
                 seq=newest,
             )
-        _refuse_alone(store)
+        refuse_alone(store)
         store.begin_anew(held)
         _log().warning(
             "the log was replaced as a whole, as by a switch of branches; it ends with event %d", store.log.seq
@@ -37,7 +52,7 @@ def start_over(store: FilesystemStore) -> None:
         store.locks.release(held)
 
 
-def _refuse_alone(store: FilesystemStore) -> None:
+def refuse_alone(store: FilesystemStore) -> None:
     """Raise LogDamaged where the log was changed and the files were not: then it was cut or rewritten.
 
     Whoever switches branches changes both. Where heads and log disagree about a task, its file must be the log's.

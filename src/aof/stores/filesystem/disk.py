@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from aof.beneath import Beneath, Folder, LinkInTheWay, is_link
 from aof.stores.filesystem.modes import Modes
@@ -19,6 +20,7 @@ _WORTH_SWAPPING = 8
 _HERE, _SWAP_NAMES = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BITS = 0o777
+_TRIES = 50  # for who deletes folders while others work in them
 
 
 class _Anywhere:
@@ -54,6 +56,11 @@ class Disk:
             except OSError:
                 modes = Modes()
         self._modes = modes
+
+    def unbind(self) -> None:
+        """Write anywhere again, such as to give the data directory itself another name."""
+        self.close()
+        self._beneath, self._at = None, _anywhere
 
     def begin(self) -> None:
         """Begin a unit of work: folders that were replaced since the last one are noticed."""
@@ -229,6 +236,19 @@ class Disk:
     def open_state(self, path: str, *, create: bool = True) -> int:
         """Open a file for reading and for writing in place, creating it where it is missing."""
         return self._opened(path, os.O_RDWR | os.O_CREAT if create else os.O_RDWR)
+
+    def open_cache(self, path: str) -> int:
+        """The same for what can be rebuilt, with its folder, which somebody may delete at any moment."""
+        for _ in range(_TRIES):
+            try:
+                return self.open_state(path)
+            except FileNotFoundError:
+                self.begin()
+                folder = path.rpartition("/")[0]
+                for one in (folder.rpartition("/")[0], folder):
+                    with suppress(FileExistsError, FileNotFoundError):
+                        self.make_dir(one)
+        return self.open_state(path)
 
     def _opened(self, path: str, flags: int) -> int:
         if self._beneath is None:

@@ -30,6 +30,17 @@ class Flushed:
         with suppress(OSError):
             self._disk.overwrite(self._open(), f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n", 0)
 
+    def forget(self) -> None:
+        """Say nothing."""
+        with suppress(OSError):
+            self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
+
+    def last(self) -> Position | None:
+        """Where any file was durable last."""
+        with suppress(OSError):
+            return Position.parse(os.pread(self._open(), _BYTES, 0).decode("ascii", "replace").split()[1:])
+        return None
+
     def upto(self, inode: int) -> Position | None:
         """Where the file was durable last; None where nobody has said."""
         with suppress(OSError):
@@ -45,5 +56,5 @@ class Flushed:
 
     def _open(self) -> int:
         if self._fd < 0:
-            self._fd = self._disk.open_state(self._path)
+            self._fd = self._disk.open_cache(self._path)
         return self._fd

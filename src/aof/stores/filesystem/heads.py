@@ -103,10 +103,14 @@ class Heads:
                         yield task_id(day, first + place // _LINE), lines[place : place + _LINE]
 
     def _days(self) -> Iterator[tuple[str, int]]:
-        for entry in sorted(os.scandir(self._folder), key=lambda entry: entry.name):
-            fd = self._fds.get(entry.name) or self._open(entry.name, os.O_RDWR)
-            if fd and is_task_id(task_id(entry.name, 1)):
-                yield entry.name, fd
+        try:
+            names = sorted(os.listdir(self._folder))
+        except FileNotFoundError:  # somebody has deleted the table: nothing is noted
+            names = []
+        for name in names:
+            fd = self._fds.get(name) or self._open(name, os.O_RDWR)
+            if fd and is_task_id(task_id(name, 1)):
+                yield name, fd
 
     def reopen(self) -> None:
         """Somebody has deleted files: do not go on with what only this process still sees."""
@@ -122,7 +126,7 @@ class Heads:
     def _open(self, day: str, flags: int) -> int | None:
         try:
             path = f"{self._folder}/{day}"
-            fd = self._disk.open_state(path, create=bool(flags & os.O_CREAT))
+            fd = self._disk.open_cache(path) if flags & os.O_CREAT else self._disk.open_state(path, create=False)
         except FileNotFoundError:
             if flags & os.O_CREAT:
                 raise

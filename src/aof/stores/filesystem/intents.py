@@ -78,5 +78,5 @@ class Intents:
 
     def _open(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self._journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            self._fd = self._disk.open_cache(self._journal)
         return self._fd

@@ -27,6 +27,7 @@ else:  # locks are seldom waited for in vain
 STRIPES = 64
 STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
 _READABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
+_TRIES = 50
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
 
@@ -123,15 +124,17 @@ class Locks:
         if idle:
             with suppress(IndexError):  # another thread may have taken it meanwhile
                 return idle.pop()
-        try:
-            fd = self._opened(name)
-        except FileNotFoundError:
-            if self._deleted is None:
-                raise
-            self._deleted()
-            fd = self._opened(name)
+        fd = self._opened(name) if self._deleted is None else self._made(name, self._deleted)
         self._all.add(fd)
         return fd
+
+    def _made(self, name: str, deleted: Callable[[], None]) -> int:
+        """Open the file, whoever deletes the folder meanwhile."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                return self._opened(name)
+            deleted()
+        return self._opened(name)
 
     def _opened(self, name: str) -> int:
         """A name with a slash in front is that folder itself, for what must not end when somebody deletes locks."""

@@ -17,6 +17,7 @@ from aof.stores.filesystem.flushing import Flushing, Mark
 from aof.stores.filesystem.locks import Held, Locks
 from aof.stores.filesystem.log_file import LogFile
 from aof.stores.filesystem.log_guard import LogGuard
+from aof.stores.filesystem.log_stamp import Stamp
 from aof.stores.filesystem.log_state import STAMP_AT, State, poisoned
 from aof.stores.filesystem.looking import read
 from aof.stores.filesystem.paths import Paths
@@ -41,6 +42,7 @@ class Log:
         self._guard = LogGuard(paths)
         self._folder = -1
         self._secured = 0
+        self._left: tuple[bytes, Stamp] | None = None
 
     @property
     def position(self) -> Position:
@@ -132,6 +134,11 @@ class Log:
             self._file.rescan(state)
             self._put(held, state)
             self._leave(held)
+            self._flushed.forget()  # it may be of the log before
+
+    def flushed(self) -> Position | None:
+        """An event that was flushed, with everything before it; None where nobody has said."""
+        return self._flushed.last()
 
     def heal(self, since: str = "") -> None:
         """After a failed flush, and after verification: write the log's files from a day on once more, to new places.
@@ -200,7 +207,7 @@ class Log:
         return state
 
     def _state(self, held: Held) -> State:
-        state = State.read(held.fd)
+        state = State.read(held.fd, self._left)
         if state is None:
             state = State()
             self._put(held, state)
@@ -233,7 +240,9 @@ class Log:
         if self._file.day:
             with suppress(OSError):  # one that is missing or late only lets the next appender verify
                 stamp = self._guard.stamp(self._folder, self._file.fd, self.position)
-                self._disk.overwrite(held.fd, stamp.text(), STAMP_AT)
+                text = stamp.text()
+                self._disk.overwrite(held.fd, text, STAMP_AT)
+                self._left = text, stamp
 
     def _roll_over(self, held: Held, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""

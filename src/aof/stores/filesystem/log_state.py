@@ -25,12 +25,15 @@ class State:
         self.stamp = stamp
 
     @staticmethod
-    def read(fd: int) -> State | None:
-        """None where the file is new or has lost its content."""
-        text = os.pread(fd, STAMP_AT + STAMP_BYTES, 0).decode("ascii", "replace")
-        match text[:STAMP_AT].split():
+    def read(fd: int, left: tuple[bytes, Stamp] | None = None) -> State | None:
+        """None where the file is new or has lost its content; `left` is a stamp that needs no parsing."""
+        data = os.pread(fd, STAMP_AT + STAMP_BYTES, 0)
+        match data[:STAMP_AT].decode("ascii", "replace").split():
             case ["sound" | "poisoned" as flag, day, floor] if floor.isdigit():
-                stamp = Stamp.parse(text[STAMP_AT:])
+                if left is not None and data[STAMP_AT:] == left[0]:
+                    stamp: Stamp | None = left[1]
+                else:
+                    stamp = Stamp.parse(data[STAMP_AT:].decode("ascii", "replace"))
                 return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned", stamp=stamp)
         return None
 

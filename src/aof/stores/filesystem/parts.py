@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from _thread import allocate_lock
+from contextlib import suppress
 from functools import cached_property
 
 from aof.beneath import LinkInTheWay
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.log import Log
     from aof.stores.filesystem.modes import Modes
     from aof.stores.filesystem.revs import Revs
+
+_TRIES = 50
 
 
 class Parts:
@@ -83,7 +86,7 @@ class Parts:
         """What commits prove themselves against."""
         from aof.stores.filesystem.revs import Revs
 
-        return Revs(self.paths, self.disk, self.reader, self.renew)
+        return Revs(self.paths, self.disk, self.reader)
 
     @cached_property
     def histories(self) -> Histories:
@@ -114,7 +117,10 @@ class Parts:
 
     def renew(self) -> None:
         """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""
-        self.make_folders()
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # unless somebody goes on deleting
+                self.make_folders()
+                break
         self.heads.reopen()
         self.intents.reopen()
 

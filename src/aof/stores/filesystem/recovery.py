@@ -48,7 +48,7 @@ class Recovery:
         touched = {event.task_id for _, lines in self._reader.commits(since) for _, event in lines if event.task_id}
         self._log.restate(floor=self.highest_rev())
         self._log.flush_all()
-        ahead = {task_id for task_id, rev in self._revs() if rev > self._log.seq}
+        ahead = {task_id for task_id, rev in self.revs() if rev > self._log.seq}
         if not self._log.durable:
             self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
@@ -94,9 +94,10 @@ class Recovery:
 
     def highest_rev(self) -> int:
         """The highest `rev` in any task's file: no later event may have a number that a file has already."""
-        return max((rev for _, rev in self._revs()), default=0)
+        return max((rev for _, rev in self.revs()), default=0)
 
-    def _revs(self) -> Iterator[tuple[str, int]]:
+    def revs(self) -> Iterator[tuple[str, int]]:
+        """The `rev` in each task's file, whatever else it says."""
         for _, folder in self._paths.folders:
             for entry in os.scandir(folder):
                 if entry.name.endswith(".md") and entry.is_file(follow_symlinks=False):

@@ -8,7 +8,6 @@ up in the log. Must not know what the events mean.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 
 from aof.core.ids import split_task_id
@@ -18,18 +17,16 @@ from aof.stores.filesystem.reader import Reader, log_days
 
 _LINE = 16
 _CHUNK = 1 << 20
-_OPENING = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _WHOLE = b"whole".ljust(_LINE - 1) + b"\n"  # every event of the day's tasks is noted; else only the newer ones are
 
 
 class Revs:
     """The table of one data directory: a file per day of IDs, a line per task. Called under the log's lock."""
 
-    def __init__(self, paths: Paths, disk: Disk, reader: Reader, renew: Callable[[], None]) -> None:
+    def __init__(self, paths: Paths, disk: Disk, reader: Reader) -> None:
         self._paths = paths
         self._disk = disk
         self._reader = reader
-        self._renew = renew
         self._fds: dict[str, tuple[int, bool]] = {}
 
     def newer(self, task_id: str, rev: int) -> bool:
@@ -39,12 +36,17 @@ class Revs:
         noted = os.pread(fd, _LINE, number * _LINE).strip(b"\0 \n")
         if noted.isdigit():
             return int(noted) > rev and self._last(task_id) > rev
-        return (rev > 0 or not whole) and self._last(task_id) > rev
+        if whole and not rev:
+            return False
+        last = self._last(task_id)
+        self.put(task_id, last)  # looked up once, also where the task is only read
+        return last > rev
 
     def put(self, task_id: str, seq: int) -> None:
         """Note an event that was just appended; one that is missing here is found in the log."""
         day, number = split_task_id(task_id)
-        fd, _ = self._table(day)
+        known = self._fds.get(day)  # looked at a moment ago, under the same lock
+        fd = known[0] if known is not None else self._table(day)[0]
         self._disk.overwrite(fd, b"%015d\n" % seq, number * _LINE)
 
     def close(self) -> None:
@@ -62,12 +64,7 @@ class Revs:
                 return known
             del self._fds[day]
             os.close(known[0])
-        path = f"{self._paths.revs}/{day}"
-        try:
-            fd = os.open(path, _OPENING, 0o644)
-        except FileNotFoundError:
-            self._renew()
-            fd = os.open(path, _OPENING, 0o644)
+        fd = self._disk.open_cache(f"{self._paths.revs}/{day}")
         if not os.fstat(fd).st_size:
             whole = not self._mentioned(f'"taskId":"TASK-{day}-'.encode())
             self._disk.overwrite(fd, _WHOLE if whole else b" " * (_LINE - 1) + b"\n", 0)

@@ -92,6 +92,7 @@ class FilesystemStore(Parts):
         self._attributes_kept = False
         self._checkpointed = 0
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
+        self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
         self._index: Index | None = None
         self.damage: LogDamaged | None = None
@@ -163,15 +164,26 @@ class FilesystemStore(Parts):
         """The first opener under a new boot redoes what a power cut may have undone."""
         self.make_folders()
         known = checkpoint.load(self.paths)
-        if known is not None and known.boot == self._boot:
+        if known is not None:
             if not self.reader.holds(known.position):
-                raise LogDamaged(
-                    f"the log lacks event {known.position.seq}, which was durable",
-                    "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
-                    seq=known.position.seq,
-                )
-            self._checkpointed = known.position.seq
-            return
+                another_log.refuse_or_take_over(self, known.position)
+            elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
+                flushed = self.log.flushed()
+                if flushed is not None and not self.reader.holds(flushed):
+                    another_log.refuse_or_take_over(self, flushed)
+            if known.boot == self._boot or not self.repairs:
+                self._checkpointed = known.position.seq
+                return
+        self.recover()
+
+    @property
+    def restarted(self) -> bool:
+        """Whether the machine was restarted since anybody put right what a power cut may have undone."""
+        known = checkpoint.load(self.paths)
+        return known is not None and known.boot != self._boot
+
+    def recover(self) -> None:
+        """Redo what a power cut may have undone, unless somebody has under this boot."""
         held = self.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
         try:
             known = checkpoint.load(self.paths)
@@ -179,6 +191,8 @@ class FilesystemStore(Parts):
                 self.recovery.new_here()
             elif known.boot != self._boot:
                 self.recovery.after_power_cut(known.position)
+            else:
+                return
             self._settle(held[1:])
         finally:
             self.locks.release(held)
@@ -228,6 +242,9 @@ class FilesystemStore(Parts):
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
         if not is_task_id(task_id):
             return units.Loaded(None)
+        if task_id in self.doubted and writable:
+            self.doubted.discard(task_id)
+            return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
         present = self.files.present(task_id)
         if head is None and not present and self.heads.knows_day_of(task_id):
@@ -243,7 +260,14 @@ class FilesystemStore(Parts):
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
-        found = foreign.examine(self.paths, self.files, self.histories.of(task_id), task_id)
+        history = self.histories.of(task_id)
+        found = foreign.examine(self.paths, self.files, history, task_id)
+        while found.edit is not None or found.problem is not None:
+            later = self.histories.of(task_id)
+            if len(later) == len(history):  # else what looks like a person's edit may be a command's, as without locks
+                break
+            history = later
+            found = foreign.examine(self.paths, self.files, history, task_id)
         task = found.task
         if found.intact:
             assert task is not None

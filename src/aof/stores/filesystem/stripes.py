@@ -72,6 +72,17 @@ class Stripes:
                 finally:
                     store.locks.release((lock,))
 
+    def redo(self, unsure: dict[str, list[str]]) -> None:
+        """Make the files of these tasks follow the log once more, under their locks; stops nobody."""
+        store = self._store
+        for name, task_ids in unsure.items():
+            with suppress(AofError, OSError):  # then the next commit on the task finds that its files are behind
+                lock = store.locks.take(name)
+                try:
+                    store.recovery.redo_tasks(task_ids)
+                finally:
+                    store.locks.release((lock,))
+
     def left(self) -> list[str]:
         """The tasks whose files a dead writer has not finished."""
         store = self._store

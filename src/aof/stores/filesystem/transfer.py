@@ -82,6 +82,7 @@ def unpack(source: str, root: str, say: Say = silent, disk: Disk | None = None) 
             raise InvalidInput(f"{source} holds no exported data directory", "make one with 'aof export FILE'")
         FilesystemStore.create(folder, disk)
         disk.sync_all(folder)
+        disk.unbind()
         disk.rename(folder, root)
         disk.sync_dir(os.path.dirname(root))
     return count

@@ -7,7 +7,7 @@ intent. Whatever is interrupted is redone by the next holder of the stripe.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -48,6 +48,7 @@ else:  # few tasks have a workflow
     HopChanges = dict
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
+_TRIES = 20
 _replace = msgspec.structs.replace
 
 
@@ -97,6 +98,7 @@ class FilesystemUnit:
         self._held: list[Held] = []
         self._loaded: dict[str, Loaded] = {}
         self._taking = ""
+        self._unsure: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
         self._store.disk.begin()
@@ -111,6 +113,8 @@ class FilesystemUnit:
     ) -> None:
         self._store.locks.release(self._held)
         self._held = []
+        if self._unsure:
+            self._store.stripes.redo(self._unsure)
         if isinstance(error, OSError):
             raise failed(error, "read or write the tasks") from error
         if isinstance(error, LogDamaged):
@@ -253,9 +257,10 @@ class FilesystemUnit:
             sealed, behind = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
-        except (LogReplaced, Overtaken):
+        except (LogReplaced, Overtaken) as other:
             self._clear(stripes)
-            raise ScopeTooNarrow(self._scope) from None  # begin again, with what the other log says
+            # begin again, with what the log says; the files of a task that it knows more about are put right
+            raise ScopeTooNarrow(self._scope.union(Scope(write=frozenset(other.args)))) from None
         except AofError:  # nothing was appended; anything else may have come in between, and leaves the note to redo
             with suppress(OSError):
                 self._clear(stripes)
@@ -263,6 +268,7 @@ class FilesystemUnit:
         try:
             self._write_all(changes)
             self._clear(stripes, behind)
+            self._alone(stripes)
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
@@ -368,8 +374,11 @@ class FilesystemUnit:
             raise Overtaken
         for task_id, loaded in self._loaded.items():
             known = loaded.task if loaded.examined is None else loaded.examined.folded.task
-            if is_task_id(task_id) and self._store.revs.newer(task_id, known.rev if known is not None else 0):
-                raise Overtaken
+            if known is None and not is_task_id(task_id):
+                continue
+            if self._store.revs.newer(task_id, known.rev if known is not None else 0):
+                self._store.doubted.add(task_id)
+                raise Overtaken(task_id)
 
     def _finish(self, change: _Change, seq: int) -> dict[str, str]:
         """Under the log's lock the number is known: fill it in, and tell what the files will be."""
@@ -404,15 +413,27 @@ class FilesystemUnit:
             if held.name in stripes:
                 self._store.intents.clear(held, behind)
 
+    def _alone(self, stripes: dict[str, list[str]]) -> None:
+        """Where a lock was deleted, somebody else may have written the same files meanwhile: they are redone."""
+        for held in self._held:
+            if held.name in stripes and not os.fstat(held.fd).st_nlink:
+                self._unsure[held.name] = stripes[held.name]
+
     def _write_all(self, changes: dict[str, _Change]) -> None:
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
         except FileNotFoundError:  # somebody has deleted a folder: the files follow from the log, as after a crash
-            self._store.renew()
-            self._store.recovery.redo_tasks(changes)
+            self._redo(changes)
             for task_id in changes:
                 self._loaded.pop(task_id, None)
+
+    def _redo(self, task_ids: Iterable[str]) -> None:
+        for _ in range(_TRIES):
+            self._store.renew()
+            with suppress(FileNotFoundError):  # unless somebody goes on deleting
+                return self._store.recovery.redo_tasks(task_ids)
+        return self._store.recovery.redo_tasks(task_ids)
 
     def _write(self, task_id: str, change: _Change) -> None:
         store, files = self._store, self._store.files

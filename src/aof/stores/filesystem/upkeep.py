@@ -35,7 +35,8 @@ def announced(store: FilesystemStore, task_ids: list[str]) -> Iterator[str]:
     try:
         for start in range(0, len(task_ids), _AT_ONCE):
             some = task_ids[start : start + _AT_ONCE]
-            store.log.refresh()
+            if store.repairs:  # which may cut a dead writer's tail
+                store.log.refresh()
             store.histories.announce(some, store.log.position)
             yield from some
     finally:

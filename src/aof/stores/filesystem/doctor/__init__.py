@@ -6,12 +6,14 @@ meanwhile. What is wrong with the log comes first: nothing else can be told befo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from aof.core.errors import LogDamaged
 from aof.ports.store import Checkup, Problem
 from aof.stores.filesystem import git_files
-from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, runs, unmerged
+from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.locks import stripe
 from aof.stores.filesystem.reader import Position
@@ -32,7 +34,11 @@ def checkup(store: FilesystemStore) -> Checkup:
 def heal(store: FilesystemStore, now: int) -> None:
     """Heal stage by stage, looking again after each, for one thing put right may show another."""
     unmerged.refuse(store.paths.root)
+    tampered = any(finding.problem.code == "log_rewritten" for finding in _findings(store)[0])
     store.repairs = True
+    if store.restarted and store.damage is None and not tampered:
+        with suppress(LogDamaged):  # which is told as such
+            store.recover()
     store.stripes.finish_left()
     for _ in range(_ROUNDS):
         healable = [finding for finding in _findings(store)[0] if finding.heal is not None]
@@ -63,9 +69,9 @@ def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))
-    lacking = log.lacking(case)
-    if lacking is not None:
-        return [*found, lacking], []
+    lost = rewritten.check(case) or log.lacking(case)
+    if lost is not None:
+        return [*found, lost], []
     left = frozenset(store.stripes.left())
     about_files, edited = files.check(case)
     found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
@@ -90,4 +96,10 @@ def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
         Problem("git_lines_missing", name, f"git is not told what to leave alone: {', '.join(lines)}", fix)
         for name, lines in missing.items()
     )
-    return (*told, *access.check(store))
+    return (*_restarted(store), *told, *access.check(store))
+
+
+def _restarted(store: FilesystemStore) -> Iterator[Problem]:
+    if store.restarted:
+        what = "the machine was restarted, and nobody has put right yet what a power cut may have undone"
+        yield Problem("not_recovered", "locks/checkpoint", what, "the next command or 'aof doctor --fix' does it")

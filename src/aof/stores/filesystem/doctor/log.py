@@ -12,11 +12,12 @@ from aof.core.tasks.commands import TakeIn
 from aof.core.tasks.task import Task
 from aof.core.workflows.state import workflow_of
 from aof.ports.store import Problem, Scope
-from aof.stores.filesystem import chain, checkpoint, line_endings, markdown
+from aof.stores.filesystem import chain, checkpoint, line_endings, log_proof, markdown
+from aof.stores.filesystem.doctor import indexed, rewritten
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.foreign import examine, same_task
 from aof.stores.filesystem.looking import Seen, read, seen
-from aof.stores.filesystem.reader import Position
+from aof.stores.filesystem.reader import Position, log_days
 from aof.stores.filesystem.unit import Loaded
 from aof.stores.fold import Folded
 
@@ -38,11 +39,18 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
     try:
         folded = _folded(store)
     except LogDamaged as damage:
-        told = line_endings.explained(store.paths, damage)
+        told = line_endings.explained(store.paths, _first_wrong(store) or damage)
         day = told.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
         found.append(
-            Finding(Problem(told.code, where, told.message, told.hint if told is not damage else _FROM_BACKUP))
+            Finding(
+                Problem(
+                    told.code,
+                    where,
+                    _with_what_is_left(store, told),
+                    told.hint if told.code != damage.code else _FROM_BACKUP,
+                )
+            )
         )
     if store.log.is_poisoned():
         what = "a flush of the log has failed, and nothing can be written since"
@@ -50,6 +58,28 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
         heal = None if folded is None else lambda _now: _unpoison(store)
         return [*found, Finding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
     return found, folded
+
+
+def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
+    """The first event whose line, number or hash is wrong."""
+    try:
+        log_proof.prove(store.paths, log_days(store.paths))
+    except LogDamaged as damage:
+        return damage
+    return None
+
+
+def _with_what_is_left(store: FilesystemStore, damage: LogDamaged) -> str:
+    """The damage, and how many tasks files and index know a version of that the sound part of the log does not."""
+    seq = damage.details.get("seq")
+    if not isinstance(seq, int):
+        return damage.message
+    filed = {task_id for task_id, rev in store.recovery.revs() if rev >= seq}
+    known = {task_id for task_id, rev in indexed.revs(store.paths).items() if rev >= seq} - filed
+    return (
+        f"{damage.message}; from there on, the files of {len(filed)} tasks can be restored, "
+        f"and the index knows {len(known)} more, without their text"
+    )
 
 
 def _folded(store: FilesystemStore) -> dict[str, Folded]:
@@ -94,6 +124,8 @@ def _lost(case: Case) -> str | None:
     known = checkpoint.load(store.paths)
     if known is not None and not store.reader.holds(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
+    if (last := rewritten.cut(store)) is not None:
+        return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"
     if newest and next(store.reader.events(newest - 1), None) is None:
         return f"the log lacks event {newest}, which a task's head was written by"
     return None
