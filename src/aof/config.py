@@ -51,7 +51,7 @@ schemaVersion = 1
 # mode = "open"                  # or "strict": a session, token or run is one actor, also without an org chart
 # requireSecret = false          # or true: writes to a run and to gates count only with a secret or a token
 
-# [http]                         # bounds of 'aof up --http'
+# [http]                         # bounds of the HTTP server
 # hosts = ["aof.example.org"]    # names that it may be called by, beside the loopback's and its own address
 # headerSeconds = 10             # for the headers of a request to arrive, and for a TLS handshake
 # bodySeconds = 60               # for its body

@@ -161,8 +161,11 @@ def _text(given: object) -> str:
 
 def _as_meant(part: str) -> str:
     """The part as it is written in IDs: people type `#007` and `task-…`, and copy the IDs of runs."""
-    part = part.removeprefix("#").upper()
-    return task_of_run(part) or part
+    part = part.removeprefix("#")
+    upper = part.upper()
+    # The random part of a run's ID is in lower case.
+    task = task_of_run(f"RUN{part[3:].lower()}") if upper.startswith("RUN-") else None
+    return task or upper
 
 
 def _is_count(given: object) -> bool:

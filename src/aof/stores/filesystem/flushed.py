@@ -31,9 +31,8 @@ class Flushed:
             self._disk.overwrite(self._open(), f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n", 0)
 
     def forget(self) -> None:
-        """Say nothing."""
-        with suppress(OSError):
-            self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
+        """Say nothing; raises OSError, for what is said of another log must not stay."""
+        self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
 
     def last(self) -> Position | None:
         """Where any file was durable last."""
