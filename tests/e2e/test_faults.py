@@ -180,7 +180,7 @@ def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
 
 
 STEPS = {
-    ProcessRunner: ("start", "stop", "orphaned", "sweep", "_heard", "_noise"),
+    ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_heard", "_noise"),
     Hosting: ("_deliver", "_recorded", "_beat", "_fence"),
 }
 

@@ -249,7 +249,7 @@ def test_closed_streams_do_no_harm(folder: Path, closed: str) -> None:
     for verb in ("create another --json", "list", "claim 001 --agent ada"):
         said = piped(f"(aof {verb} {closed}) ; test $? = 0 && echo fine >&2", folder)
         assert said.err.endswith("fine\n"), said.err
-    assert aof("doctor", "--json", cwd=folder).data == {"ok": True, "problems": [], "healed": []}
+    assert aof("doctor", "--json", cwd=folder).data == {"ok": True, "problems": [], "healed": [], "advice": []}
 
 
 # --- Ctrl-C

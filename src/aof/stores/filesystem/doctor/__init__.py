@@ -76,17 +76,17 @@ def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
     about_files, edited = files.check(case)
     found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
     found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
-    return [*found, *map(_unfinished, sorted(left))], [task_id for task_id in edited if task_id not in left]
+    return found, [task_id for task_id in edited if task_id not in left]
 
 
-def _unfinished(task_id: str) -> Finding:
+def _unfinished(task_id: str) -> Problem:
     what = f"a command on {task_id} was killed after its change was in the log and before all files were written"
     fix = "the next command, 'aof sync' or 'aof doctor --fix' writes them"
-    return Finding(Problem("unfinished_write", f"locks/{stripe(task_id)}", what, fix))
+    return Problem("unfinished_write", f"locks/{stripe(task_id)}", what, fix)
 
 
 def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
-    """What is no damage: who may read what, and what git has not been told."""
+    """What is no damage: what the next command finishes, who may read what, and what git has not been told."""
     try:
         missing = git_files.lacking(store.paths.root)
     except OSError:
@@ -96,7 +96,8 @@ def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
         Problem("git_lines_missing", name, f"git is not told what to leave alone: {', '.join(lines)}", fix)
         for name, lines in missing.items()
     )
-    return (*_restarted(store), *told, *access.check(store))
+    left = map(_unfinished, sorted(store.stripes.left()))
+    return (*_restarted(store), *left, *told, *access.check(store))
 
 
 def _restarted(store: FilesystemStore) -> Iterator[Problem]:
