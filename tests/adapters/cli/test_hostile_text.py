@@ -177,7 +177,7 @@ def test_every_verb_has_a_row() -> None:
 @pytest.mark.usefixtures("in_folder")
 def test_no_verb_lets_hostile_text_through(verb: Verb, form: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     if verb.name in SERVES:  # a word too many: they must not begin
-        calls = [(verb.name, word, f"--{word}") for word in WORDS]
+        calls: list[tuple[str, ...]] = [(verb.name, word, f"--{word}") for word in WORDS]
     else:
         calls = [*CALLS[verb.name], *with_every_word_hostile(verb)]
     for words in calls:
