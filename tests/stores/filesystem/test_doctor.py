@@ -482,7 +482,8 @@ def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
     found |= {"log_damaged", "unreadable_task"}
     described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")
-    others = (root / "tests/app/test_delegation_rows.py", Path(__file__).with_name("test_org_file.py"))
+    own = ("test_org_file.py", "test_unfit_files.py")
+    others = (root / "tests/app/test_delegation_rows.py", *(Path(__file__).with_name(name) for name in own))
     tested = "".join(path.read_text("utf-8") for path in (Path(__file__), *others))
     assert {code for code in found if f"`{code}`" not in described} == set()
     assert {code for code in found if f'"{code}"' not in tested} == set()
