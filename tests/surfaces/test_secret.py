@@ -100,10 +100,10 @@ def _in_python(fabric: Fabric) -> Ask:
         try:
             actor = given.pop("actor", None)
             view = fabric if actor is None else fabric.as_actor(actor)
-            getattr(view, operation)(**given)
+            answer = getattr(view, operation)(**given)
         except AofError as error:
             return Refusal(error.code, error.message, error.hint)
-        return {}
+        return answer if isinstance(answer, dict) else {}
 
     return ask
 

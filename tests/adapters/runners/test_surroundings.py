@@ -46,7 +46,7 @@ PASSED = {"PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "AOF_TRACEBACK"}
 
 def work(**more: Any) -> Work:
     given: dict[str, Any] = {"task_id": "T", "place": "T", "run_id": "R", "epoch": 1, "attempt": 1, "agent": "ada"}
-    return Work(**(given | {"command": ("x",), "secret": "R/ada/mine"} | more))
+    return Work(**(given | {"command": ("x",), "secret": "R/ada/mine", "nonce": "mine"} | more))
 
 
 def test_a_worker_gets_a_short_list_and_what_belongs_to_its_run() -> None:
@@ -61,6 +61,7 @@ def test_a_worker_gets_a_short_list_and_what_belongs_to_its_run() -> None:
         "AOF_ACTOR": "ada",
         "AOF_EPOCH": "1",
         "AOF_RUN_SECRET": "R/ada/mine",
+        "AOF_MESSAGE_NONCE": "mine",
     }
 
 
@@ -75,8 +76,8 @@ def test_the_chart_adds_values_and_names() -> None:
 def test_nothing_that_proves_who_the_service_is_reaches_a_worker_whatever_is_inherited(inherited: Any) -> None:
     got = variables(work(inherit_env=inherited), SERVICE, "/data")
     assert got["AOF_RUN_SECRET"] == "R/ada/mine"
-    assert got["AOF_RUN_ID"] == "R"
-    assert not {"AOF_TOKEN", "AOF_MESSAGE_NONCE", "AOF_HOP"} & set(got)
+    assert (got["AOF_RUN_ID"], got["AOF_MESSAGE_NONCE"]) == ("R", "mine")
+    assert not {"AOF_TOKEN", "AOF_HOP"} & set(got)
     assert ("API_KEY" in got) == (inherited == "all")
 
 
