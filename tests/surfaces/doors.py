@@ -70,7 +70,7 @@ def environment(root: Path, actor: str = WHO) -> dict[str, str]:
 @contextmanager
 def _room(folder: Path, settings: str = "") -> Iterator[tuple[Path, Fabric]]:
     root, _ = init_data_dir(folder / ".aof")
-    Path(root, "aof.toml").write_text(f"[storage]\nlockTimeout = 1\n{settings}")
+    Path(root, "aof.toml").write_text(f'maintainers = ["elsewhere"]\n[storage]\nlockTimeout = 1\n{settings}')
     with open_fabric(root, actor="elsewhere") as fabric:
         yield Path(root), fabric
 

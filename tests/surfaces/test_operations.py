@@ -17,13 +17,13 @@ from tests.surfaces.tape import Tape
 
 # Verbs that are the command line's own: they look after this machine, its files or its screen.
 _OWN = {
-    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "up",
+    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "trust", "up",
     "version", "watch",
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
     "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "org_load",
-    "org_report", "own_run", "resolve", "running", "settle", "workflows",
+    "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
     "branches", "lease_ends", "relatives", "tasks",
 }  # fmt: skip
 

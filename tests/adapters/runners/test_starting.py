@@ -17,7 +17,7 @@ import pytest
 from aof.adapters.runners import places
 from aof.beneath import Beneath
 from aof.bootstrap import open_fabric
-from tests.support.served import create, events, freeze, note, once, processes, task
+from tests.support.served import create, events, first_run, freeze, note, once, processes, task
 from tests.support.service import BOUND, SETTINGS, Up, chart, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -111,7 +111,7 @@ def test_expiry_ends_the_old_worker_before_its_task_is_given_back(tmp_path: Path
     with Up(root) as up:
         task_id = create(root, "ada")
         up.wait("message", task_id)
-        orphans = processes(root, f"RUN-{task_id[5:]}-1")
+        orphans = processes(root, first_run(root, task_id))
         freeze(root, task_id)
         up.end(signal.SIGKILL)
     assert all(lives(pid) for pid in orphans)
@@ -126,7 +126,7 @@ def test_what_cannot_be_ended_is_left_and_said(tmp_path: Path) -> None:
     with Up(root) as up:
         task_id = create(root, "ada")
         up.wait("message", task_id)
-        (worker,) = processes(root, f"RUN-{task_id[5:]}-1")
+        (worker,) = processes(root, first_run(root, task_id))
         freeze(root, task_id)
         up.end(signal.SIGKILL)
     supervisor = note(root, task_id)["supervisorPid"]
@@ -150,7 +150,7 @@ def test_a_later_process_with_the_number_of_the_supervisor_is_left_alone(tmp_pat
     with Up(root) as up:
         task_id = create(root, "ada")
         up.wait("message", task_id)
-        (worker,) = processes(root, f"RUN-{task_id[5:]}-1")
+        (worker,) = processes(root, first_run(root, task_id))
         up.end(signal.SIGKILL)
     _until(lambda: not lives(worker))
     with subprocess.Popen(["sleep", "600"]) as stranger:
@@ -175,7 +175,7 @@ def test_a_task_is_not_started_again_while_its_earlier_worker_is_still_ending(tm
         task_id = create(root, "ada")
         _until(lambda: journal.exists() and "began" in journal.read_text())
         with open_fabric(root, actor="pm") as fabric:
-            fabric.release(task_id, run=f"RUN-{task_id[5:]}-1")
+            fabric.release(task_id, run=first_run(root, task_id))
         _until(lambda: journal.read_text().count("began") >= 2)
         up.end()
     assert "beside-another" not in journal.read_text()
@@ -200,7 +200,7 @@ def test_deleting_the_note_of_a_running_worker_does_not_let_another_one_in(tmp_p
     with Up(root) as up:
         task_id = create(root, "ada")
         up.wait("message", task_id)
-        (worker,) = processes(root, f"RUN-{task_id[5:]}-1")
+        (worker,) = processes(root, first_run(root, task_id))
         supervisor = note(root, task_id)["supervisorPid"]
         freeze(root, task_id)
         up.end(signal.SIGKILL)
@@ -218,7 +218,7 @@ def test_a_supervisor_that_was_killed_takes_its_worker_along_and_the_run_has_fai
     with Up(root) as up:
         task_id = create(root, "ada", max_attempts=1)
         up.wait("message", task_id)
-        everything = processes(root, f"RUN-{task_id[5:]}-1")
+        everything = processes(root, first_run(root, task_id))
         assert len(everything) == 2
         os.kill(note(root, task_id)["supervisorPid"], signal.SIGKILL)
         up.wait("exit", task_id)

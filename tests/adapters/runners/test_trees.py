@@ -10,7 +10,7 @@ import pytest
 
 from aof.adapters.runners import cgroups
 from aof.bootstrap import open_fabric
-from tests.support.served import create, note, once, processes
+from tests.support.served import create, first_run, note, once, processes
 from tests.support.service import Up, directory, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -57,7 +57,7 @@ def test_a_process_that_called_setsid_ends_when_its_task_is_cancelled(tmp_path: 
     with Up(root) as up:
         task_id = create(root, "ada")
         up.wait("message", task_id)
-        everything = processes(root, f"RUN-{task_id[5:]}-1")
+        everything = processes(root, first_run(root, task_id))
         assert len(everything) == 2
         with open_fabric(root, actor="pm") as fabric:
             fabric.cancel(task_id)
