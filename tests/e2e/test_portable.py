@@ -83,7 +83,7 @@ def test_log_and_snapshot_stay_small_whatever_a_run_prints(tmp_path: Path) -> No
     assert sum(path.stat().st_size for path in (root / "events").glob("*.jsonl")) < 20_000
     with open_fabric(root, actor="pm") as fabric:
         fabric.reject(task_id, blockers=["too loud"])
-        run = fabric.claim(task_id, agent="bob").run_id
+        run = fabric.claim(task_id, agent="ada").run_id
         with pytest.raises(PayloadTooLarge):
             fabric.progress(task_id, text="x" * 1_001, run=run)
 

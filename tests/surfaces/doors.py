@@ -70,7 +70,10 @@ def environment(root: Path, actor: str = WHO) -> dict[str, str]:
 @contextmanager
 def _room(folder: Path, settings: str = "") -> Iterator[tuple[Path, Fabric]]:
     root, _ = init_data_dir(folder / ".aof")
-    Path(root, "aof.toml").write_text(f'maintainers = ["elsewhere"]\n[storage]\nlockTimeout = 1\n{settings}')
+    if not settings.startswith("maintainers"):
+        settings = f'maintainers = ["elsewhere"]\n{settings}'
+    maintainers, _, tables = settings.partition("\n")
+    Path(root, "aof.toml").write_text(f"{maintainers}\n[storage]\nlockTimeout = 1\n{tables}")
     with open_fabric(root, actor="elsewhere") as fabric:
         yield Path(root), fabric
 

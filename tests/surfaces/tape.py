@@ -13,7 +13,7 @@ from tests.surfaces.doors import Answer, Door, Refusal
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
-_TAG = re.compile(r"\b(RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+)-[0-9a-f]{8}\b")
+TAG = re.compile(r"\b(RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+)-[0-9a-f]{8}\b")
 _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq|sequence)": )\d+', re.MULTILINE)
 _REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
@@ -103,7 +103,7 @@ class Tape:
         return path.relative_to(self._door.root).as_posix()
 
     def _same(self, text: str) -> str:
-        text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", _TAG.sub(r"\1", text)))
+        text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
         text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))
         return _ID.sub(
             lambda found: f"{found.group(1)}-{self._ids.setdefault(found.group(2), _letter(self._ids))}", text
