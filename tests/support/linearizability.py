@@ -45,7 +45,7 @@ def _by_holder(target: str | None) -> Callable[[State, Operation], Outcome]:
     """What only the current run may do."""
 
     def apply(state: State, call: Operation) -> Outcome:
-        if target == state.status == "done":
+        if target == state.status == "done" and call.run == state.runs:  # the same report once more
             return state, "ok"
         if state.holder is None or call.run != state.runs:
             return state, "stale_lease"
