@@ -74,6 +74,12 @@ def aof(*words: str, cwd: Path, prefix: Sequence[str] = (), **more: str) -> Ende
     )
 
 
+def _as_in_a_terminal() -> None:
+    """Ctrl-C reaches the process, also where the tests run in the background and ignore it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """A command that runs on a terminal of its own."""
 
@@ -93,7 +99,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no other thread runs here
+            preexec_fn=_as_in_a_terminal,  # noqa: PLW1509 - no other thread runs here
         )
 
     def __enter__(self) -> Self:

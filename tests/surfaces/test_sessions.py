@@ -99,7 +99,8 @@ def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabri
 @pytest.mark.parametrize("claimed_by", ["the session", "who started it"])
 def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric, claimed_by: str) -> None:
     task_id = fabric.create("Said by message").task_id
-    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    earlier = fabric.claim(task_id, agent="ada").run_id
+    fabric.release(task_id, run=earlier)
     report: dict[str, Any] = {
         "protocol": "aof", "version": 1, "projectId": "p", "type": "completion.report", "taskId": task_id,
         "fromAgent": "ada", "toAgent": "pm", "sentAt": "2026-11-16T08:00:00Z",
@@ -107,9 +108,10 @@ def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric,
     }  # fmt: skip
     given = fabric.claim(task_id, agent="ada").run_id if claimed_by == "who started it" else None
     with mcp_session(_root(fabric), actor="ada", run=given) as (portal, client):
-        run = given or _call(portal, client, "aof_task_claim", {"taskId": task_id})["runId"]
+        if given is None:
+            _call(portal, client, "aof_task_claim", {"taskId": task_id})
         as_text = f"AOF/1 {json.dumps(report)}"
-        sent = _call(portal, client, "aof_send", {"messages": [as_text, {**report, "runId": f"{run[:-1]}1"}]})
+        sent = _call(portal, client, "aof_send", {"messages": [as_text, {**report, "runId": earlier}]})
     assert [(row["outcome"], row.get("reason")) for row in sent["results"]] == [
         ("accepted", None), ("rejected", "stale_lease"),
     ]  # fmt: skip

@@ -130,11 +130,11 @@ class Log:
     def restate(self, *, floor: int = 0) -> None:
         """Write the lock file anew from the files, under a new boot: what a failed flush lost is known by then."""
         with self._locked() as held:
-            self._flushed.forget()  # it may be of the log before
             state = State(floor=floor)
             self._file.rescan(state)
             self._put(held, state)
             self._leave(held)
+            self._flushed.forget()  # it may be of the log before
 
     def flushed(self) -> Position | None:
         """An event that was flushed, with everything before it; None where nobody has said."""
