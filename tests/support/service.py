@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -121,6 +122,14 @@ class Up:
         if self.process.poll() is None:
             self.process.kill()
         self.finish()
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Look again and again until it is so, within bounds."""
+    deadline, pause = time.monotonic() + BOUND, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
 
 
 def lives(pid: int) -> bool:

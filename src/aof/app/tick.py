@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store
 
 _WHENEVER = "9999"  # the plan looks at the time itself
+_STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
 _EXPLAINED = ("blocked", "review", "backlog")
 _GROUPS = ("running", "backlog", "ready", "blocked", "review")
 
@@ -92,11 +93,12 @@ class Tick:
         self._policy: Policy = fabric._policy  # noqa: SLF001 - the same room
         self._pending = Pending(self._store)
         self._trouble: AofError | None = None
+        self._unended = False
         self.last = Snapshot()
 
     def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
         """Plan, and unless it is only for show, do it. `explain` also what is left alone."""
-        self._trouble = None
+        self._trouble, self._unended = None, False
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
@@ -173,9 +175,11 @@ class Tick:
         return self._faults.failed(key, "planning", task.id, error)
 
     def _sooner(self, planned: Plan) -> Plan:
-        """The plan, looked at again when something that failed is to be tried again."""
+        """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
         waits = self._faults.waiting(*_CARRIERS, "plan")
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
+        if self._unended:
+            moments.append(self._clock.now() + _STILL_ENDING)
         if planned.next_at is not None:
             moments.append(planned.next_at)
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
@@ -287,6 +291,7 @@ class Tick:
             if action.action == "stale_heartbeat" and lease_end(lease, beat) > now:
                 return "it has changed in the meantime"
             if why := orphans.end(place, attempt_of(lease.run_id), lease.run_id):
+                self._unended = True
                 return why
         return None
 

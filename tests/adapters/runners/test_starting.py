@@ -7,9 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,7 @@ from aof.adapters.runners import places
 from aof.beneath import Beneath
 from aof.bootstrap import open_fabric
 from tests.support.served import create, events, first_run, freeze, note, once, processes, task
-from tests.support.service import BOUND, SETTINGS, Up, chart, directory, lives, scripted
+from tests.support.service import BOUND, SETTINGS, Up, chart, directory, eventually, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -116,7 +113,7 @@ def test_expiry_ends_the_old_worker_before_its_task_is_given_back(tmp_path: Path
         up.end(signal.SIGKILL)
     assert all(lives(pid) for pid in orphans)
     with open_fabric(root, actor="pm") as fabric:
-        _until(lambda: bool(fabric.recover() if recovers == "recover" else fabric.tick().actions))
+        eventually(lambda: bool(fabric.recover() if recovers == "recover" else fabric.tick().actions))
         assert fabric.get(task_id).status == "ready"
     assert not any(lives(pid) for pid in orphans)
 
@@ -134,15 +131,16 @@ def test_what_cannot_be_ended_is_left_and_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(note(root, task_id) | {"pidSpace": "pid:[1]"}))
     try:
         with open_fabric(root, actor="pm") as fabric:
-            _until(lambda: any("another container" in one.reason for one in fabric.tick().left))
+            eventually(lambda: any("another container" in one.reason for one in fabric.tick().left))
+            assert fabric.tick().next_at is not None, "it may have been ended a moment later"
             assert [one.status for one in fabric.recover()] == ["in-progress"]
             assert fabric.get(task_id).status == "in-progress"
         assert lives(worker)
     finally:
         os.kill(supervisor, signal.SIGCONT)
-    _until(lambda: not lives(worker))
+    eventually(lambda: not lives(worker))
     with open_fabric(root, actor="pm") as fabric:  # the lock is free with the supervisor gone, whatever the note says
-        _until(lambda: [one.status for one in fabric.recover()] == ["ready"])
+        eventually(lambda: [one.status for one in fabric.recover()] == ["ready"])
 
 
 def test_a_later_process_with_the_number_of_the_supervisor_is_left_alone(tmp_path: Path) -> None:
@@ -152,14 +150,14 @@ def test_a_later_process_with_the_number_of_the_supervisor_is_left_alone(tmp_pat
         up.wait("message", task_id)
         (worker,) = processes(root, first_run(root, task_id))
         up.end(signal.SIGKILL)
-    _until(lambda: not lives(worker))
+    eventually(lambda: not lives(worker))
     with subprocess.Popen(["sleep", "600"]) as stranger:
         path = root / "runs" / task_id / "attempts/1/process.json"
         path.write_text(json.dumps(note(root, task_id) | {"supervisorPid": stranger.pid, "pid": stranger.pid}))
         held = places.take(Beneath(str(root)), task_id)
         assert held is not None
         with open_fabric(root, actor="pm") as fabric:
-            _until(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
+            eventually(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
             places.free(held)
             assert [one.status for one in fabric.recover()] == ["ready"]
         assert stranger.poll() is None
@@ -173,10 +171,10 @@ def test_a_task_is_not_started_again_while_its_earlier_worker_is_still_ending(tm
     root = directory(tmp_path, {"ada": {"runner": {"kind": "process", "command": command, "grace": "1s"}}})
     with Up(root) as up:
         task_id = create(root, "ada")
-        _until(lambda: journal.exists() and "began" in journal.read_text())
+        eventually(lambda: journal.exists() and "began" in journal.read_text())
         with open_fabric(root, actor="pm") as fabric:
             fabric.release(task_id, run=first_run(root, task_id))
-        _until(lambda: journal.read_text().count("began") >= 2)
+        eventually(lambda: journal.read_text().count("began") >= 2)
         up.end()
     assert "beside-another" not in journal.read_text()
 
@@ -207,7 +205,7 @@ def test_deleting_the_note_of_a_running_worker_does_not_let_another_one_in(tmp_p
     (root / "runs" / task_id / "attempts/1/process.json").unlink()
     try:
         with open_fabric(root, actor="pm") as fabric:
-            _until(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
+            eventually(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
         assert lives(worker)
     finally:
         os.kill(supervisor, signal.SIGCONT)
@@ -235,7 +233,7 @@ def test_a_spawner_that_was_killed_is_replaced_and_running_workers_go_on(tmp_pat
         supervisor = note(root, first)["supervisorPid"]
         spawner = int(Path(f"/proc/{supervisor}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(spawner, signal.SIGKILL)
-        _until(lambda: not lives(spawner))
+        eventually(lambda: not lives(spawner))
         second = create(root, "bert")
         up.wait("session_end", second)
         assert task(root, first).status == "in-progress"
@@ -257,11 +255,3 @@ def test_the_note_is_on_the_disk_when_the_worker_begins(tmp_path: Path) -> None:
 
 def _short() -> str:
     return SETTINGS.replace("ttl = 60", "ttl = 0.6")
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    """Look again and again until it is so, within bounds."""
-    deadline, pause = time.monotonic() + BOUND, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from pathlib import Path
 
 import pytest
 
-from aof.adapters.runners import cgroups
+from aof.adapters.runners import cgroups, spawner
 from aof.bootstrap import open_fabric
 from tests.support.served import create, first_run, note, once, processes
-from tests.support.service import Up, directory, lives, scripted
+from tests.support.service import BOUND, Up, directory, eventually, lives, scripted
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -29,6 +30,9 @@ os.wait()
 while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read().endswith(chr(10)):
     time.sleep(0.01)
 """
+UNGROUPED = spawner._PROGRAM.replace(
+    "main()", "from aof.adapters.runners import cgroups; cgroups.own = lambda: None; main()"
+)
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -66,6 +70,29 @@ def test_a_process_that_called_setsid_ends_when_its_task_is_cancelled(tmp_path: 
         up.end()
 
 
+def test_a_daemon_ends_when_the_service_goes_without_having_heard_the_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel then answers the supervisor with an error instead of an end of file."""
+    monkeypatch.setattr("aof.adapters.runners.spawner._PROGRAM", UNGROUPED)
+    mark = tmp_path / "daemon"
+    command = [sys.executable, "-S", "-E", "-c", DAEMON + "import signal; signal.pause()", str(mark)]
+    null = os.open(os.devnull, os.O_RDWR)
+    workers = spawner.Spawner()
+    link = workers.spawn({"command": command, "environment": {}, "folder": str(tmp_path)}, null, null, null, null)
+    supervisor = link.expect()["supervisorPid"]
+    ending = os.pidfd_open(supervisor)
+    link.send("go")
+    assert select.select([link], [], [], BOUND)[0], "the supervisor says that the worker has started"
+    eventually(lambda: mark.exists() and mark.read_text().endswith("\n"))
+    link.close()
+    assert select.select([ending], [], [], BOUND)[0], "the supervisor ends"
+    assert not lives(int(mark.read_text()))
+    workers.close()
+    os.close(ending)
+    os.close(null)
+
+
 def test_no_group_but_those_that_aof_made_is_ever_killed(tmp_path: Path) -> None:
     parent = cgroups.own()
     assert cgroups.kill(str(tmp_path / "aof-1-2")), "a folder elsewhere is no group"
@@ -86,9 +113,5 @@ def _can_group() -> bool:
 def _without_cgroups(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service is another process: what it imports first lets the spawner find no groups."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(
-        "import aof.adapters.runners.spawner as s\n"
-        "s._PROGRAM = s._PROGRAM.replace('main()', 'from aof.adapters.runners import cgroups; "
-        "cgroups.own = lambda: None; main()')\n"
-    )
+    (folder / "sitecustomize.py").write_text(f"import aof.adapters.runners.spawner as s\ns._PROGRAM = {UNGROUPED!r}\n")
     monkeypatch.setenv("PYTHONPATH", str(folder))

@@ -126,7 +126,10 @@ class Supervisor:
     def _line(self) -> bytes | None:
         """The next line from the service; None when that has gone."""
         while b"\n" not in self._heard:
-            data = self._link.recv(65_536)
+            try:
+                data = self._link.recv(65_536)
+            except ConnectionError:  # it had not heard our last word when it went
+                return None
             if not data:
                 return None
             self._heard += data
