@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aof
-from aof import serving
 from aof.bench.rounds import Figure
 from aof.bench.table import Need, Part, Row
+from aof.entrypoints import serve
 
 _WORST = 5.0
 _PACE = 0.4  # seconds from one call of an agent to its next
@@ -87,7 +87,7 @@ def besiege(folder: Path, attack: Attack) -> Siege:
         with Path(root, "aof.toml").open("a", encoding="utf-8") as settings:
             settings.write(f"\n[messages]\nperSend = {attack.per_send}\n")
     names = [f"agent-{place}" for place in range(attack.agents)]
-    tokens = [serving.create_token(root, name, None, scope="work").token for name in names]
+    tokens = [serve.create_token(root, name, None, scope="work").token for name in names]
     lines = folder / "messages.txt"
     lines.write_text(_flood(attack.lines), encoding="utf-8")
     with _serving(root) as (port, log), ThreadPoolExecutor(attack.agents) as pool, ExitStack() as stack:

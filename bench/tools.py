@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aof
-from aof import serving
 from aof.bench import cpu
 from aof.bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
 from aof.bench.rounds import Figure
 from aof.bench.table import Need, Part, Row
+from aof.entrypoints import serve
 from bench.mcp_client import NEWEST, SESSIONS, Client
 
 CLIENTS = 8
@@ -96,7 +96,7 @@ def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], o
 def _serving(folder: Path) -> Iterator[Server]:
     """`aof up --http` as users have it."""
     root, _ = aof.init(folder / ".aof")
-    tokens = tuple(serving.create_token(root, f"client-{place}", "agent").token for place in range(CLIENTS))
+    tokens = tuple(serve.create_token(root, f"client-{place}", "agent").token for place in range(CLIENTS))
     command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--http", "0", "--log-json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aof import bootstrap
-from aof.core.errors import UnsupportedFilesystem
-from aof.mounts import file_system
+from aof.core.model.errors import UnsupportedFilesystem
+from aof.entrypoints import bootstrap
+from aof.stores.filesystem.io.mounts import file_system
 
 
 def test_a_network_file_system_is_refused_unless_the_settings_allow_it(

@@ -8,7 +8,7 @@ from functools import partial
 import anyio
 import pytest
 
-from aof.bridge import Follower
+from aof.app.async_bridge import Follower
 from aof.testing import memory_fabric
 
 _BOUND = 20

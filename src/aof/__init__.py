@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.fabric import Fabric
-    from aof.app.message_line import message_line
-    from aof.bootstrap import init_data_dir as init
-    from aof.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
-    from aof.core import errors
-    from aof.core.errors import AofError
-    from aof.core.tasks.task import Task
+    from aof.app.messages.message_line import message_line
+    from aof.core.model import errors
+    from aof.core.model.errors import AofError
+    from aof.core.model.task import Task
+    from aof.entrypoints.bootstrap import init_data_dir as init
+    from aof.entrypoints.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
 
 __version__ = "0.1.0"
 __all__ = ["AofError", "Fabric", "Task", "errors", "init", "message_line", "open"]
 
 _PLACES: dict[str, tuple[str, str | None]] = {
-    "AofError": ("aof.core.errors", "AofError"),
+    "AofError": ("aof.core.model.errors", "AofError"),
     "Fabric": ("aof.app.fabric", "Fabric"),
-    "Task": ("aof.core.tasks.task", "Task"),
-    "errors": ("aof.core.errors", None),
-    "init": ("aof.bootstrap", "init_data_dir"),
-    "message_line": ("aof.app.message_line", "message_line"),
-    "open": ("aof.bootstrap", "open_fabric"),
+    "Task": ("aof.core.model.task", "Task"),
+    "errors": ("aof.core.model.errors", None),
+    "init": ("aof.entrypoints.bootstrap", "init_data_dir"),
+    "message_line": ("aof.app.messages.message_line", "message_line"),
+    "open": ("aof.entrypoints.bootstrap", "open_fabric"),
 }
 
 

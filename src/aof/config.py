@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aof.core.errors import SettingsUnusable
-from aof.core.ids import is_agent_name
-from aof.core.policy import Policy
-from aof.core.scheduling.policy import Scheduling
+from aof.core.model.errors import SettingsUnusable
+from aof.core.model.ids import is_agent_name
+from aof.core.model.policy import Policy, Scheduling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from aof.app.fabric import Fabric
-from aof.core.org.chart import OrgChart
-from aof.core.policy import Policy
-from aof.core.runs.pulse import Boot
-from aof.core.times import iso, millis
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.times import iso, millis
+from aof.core.runs.lease_clock import Boot
 from aof.ports.clock import Clock
-from aof.stores.memory import MemoryStore
-from aof.stores.memory_org import FixedChart
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.memory.org import FixedChart
+from aof.stores.memory.store import MemoryStore
+from aof.stores.memory.workflows import FixedWorkflows
 
 __all__ = ["FakeClock", "memory_fabric"]
 

@@ -13,12 +13,12 @@ import ryaml
 from aof.adapters.cli.main import main
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.events import Event
-from aof.core.policy import Policy
-from aof.core.runs.pulse import Boot
+from aof.core.model.errors import AofError
+from aof.core.model.events import Event
+from aof.core.model.policy import Policy
+from aof.core.runs.lease_clock import Boot
 from aof.ports.clock import Clock
-from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.adapters.cli.conftest import Said

@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.times import millis
+from aof.core.model.times import millis
+from aof.entrypoints.bootstrap import open_fabric
 from aof.testing import FakeClock
 from tests.app.conftest import Room
 from tests.support.messages import Post, report, update

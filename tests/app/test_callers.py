@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import BY_NAME
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.policy import Policy
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
+from aof.core.model.errors import AofError
+from aof.core.model.policy import Policy
 from aof.testing import memory_fabric
 from tests.core.org.test_chart import chart_of
 

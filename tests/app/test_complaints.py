@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.calling import parameters
-from aof.app.catalogue import OPERATIONS
 from aof.app.fabric import Fabric
-from aof.core.errors import InvalidEnvelope, InvalidInput
+from aof.app.operations.call import parameters
+from aof.app.operations.catalogue import OPERATIONS
+from aof.core.model.errors import InvalidEnvelope, InvalidInput
 from aof.protocol.validation import validate
 from tests.support.messages import message
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.app.results import Claimed
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import InvalidInput, StaleLease
+from aof.app.operations.results import Claimed
+from aof.core.model.errors import InvalidInput, StaleLease
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.app.conftest import Room
 from tests.support.messages import report
 

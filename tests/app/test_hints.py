@@ -13,20 +13,20 @@ import msgspec
 import pytest
 
 import aof
-from aof.adapters.cli.grammar import Verb
-from aof.adapters.cli.guesses import INSTEAD
-from aof.adapters.cli.helping import help_text
-from aof.adapters.cli.parsing import find_verb, parse
-from aof.adapters.cli.reference import reference
-from aof.adapters.cli.spelling import spell
-from aof.adapters.cli.vocabulary import VERBS
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import BY_NAME
+from aof.adapters.cli.help.aliases import INSTEAD
+from aof.adapters.cli.help.help import help_text
+from aof.adapters.cli.help.reference import reference
+from aof.adapters.cli.help.spelling import spell
+from aof.adapters.cli.spec.grammar import Verb
+from aof.adapters.cli.spec.parser import find_verb, parse
+from aof.adapters.cli.spec.tasks import VERBS
 from aof.app.fabric import Fabric
-from aof.app.schemas import shown_fields
-from aof.app.telling import wire_names
-from aof.core.errors import AofError, Call
-from aof.core.tasks.lifecycle import STATUSES
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
+from aof.app.operations.error_payload import wire_names
+from aof.app.operations.schemas import shown_fields
+from aof.core.model.errors import AofError, Call
+from aof.core.model.lifecycle import STATUSES
 from aof.testing import memory_fabric
 from tests.support.requirements import requirement
 from tests.support.workflows import REVIEW

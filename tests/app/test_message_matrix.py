@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 
 from aof.app.fabric import Fabric
-from aof.core.events import is_remark
-from aof.core.runs.run import OUTCOMES
-from aof.core.tasks.evolve import evolve
-from aof.core.tasks.kinds import Status
-from aof.core.tasks.task import Task
+from aof.core.evolve.task import evolve
+from aof.core.model.events import is_remark
+from aof.core.model.kinds import Status
+from aof.core.model.run import OUTCOMES
+from aof.core.model.task import Task
 from aof.protocol.messages import PAYLOADS, Envelope
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric, trust_data_dir
-from aof.core.policy import Policy
-from aof.core.tasks.lifecycle import TRANSITIONS
+from aof.core.model.lifecycle import TRANSITIONS
+from aof.core.model.policy import Policy
+from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
 from aof.ports.notifier import Notification
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock

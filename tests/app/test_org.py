@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
 from aof.config import load_settings
-from aof.core.errors import AofError, AtCapacity, NothingReady
-from aof.core.org.chart import OrgChart
-from aof.core.policy import Policy
+from aof.core.model.errors import AofError, AtCapacity, NothingReady
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.testing import FakeClock, memory_fabric
 from tests.core.org.test_chart import chart_of
 from tests.support.processes import outcome, together

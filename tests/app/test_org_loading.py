@@ -12,7 +12,7 @@ from aof.adapters.cli.main import main
 for words in (
     ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
     assert main(words) == 0
-heavy = ("aof.core.org", "aof.stores.filesystem.org_file", "aof.stores.filesystem.strict_yaml")
+heavy = ("aof.core.org", "aof.stores.filesystem.records.org_chart", "aof.stores.filesystem.records.strict_yaml")
 print([name for name in sys.modules if name.startswith(heavy)], file=sys.stderr)
 """
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.own_run import refuse_in_run
-from aof.bootstrap import own_secret
-from aof.core.errors import NotAllowed
+from aof.app.commands.own_run import refuse_in_run
+from aof.core.model.errors import NotAllowed
+from aof.entrypoints.bootstrap import own_secret
 
 
 def test_a_process_with_a_runs_secret_is_refused_what_would_widen_its_rights() -> None:

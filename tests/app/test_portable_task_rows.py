@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.org.chart import Agent, OrgChart, Runner, Team
-from aof.core.policy import Policy
-from aof.stores.memory_org import FixedChart
+from aof.core.model.org_chart import Agent, OrgChart, Runner, Team
+from aof.core.model.policy import Policy
+from aof.stores.memory.org import FixedChart
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES, Aof, Room
 from tests.support.portable import STATUSES as NORMALIZED

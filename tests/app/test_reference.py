@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aof.app.reference import reference
+from aof.app.operations.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
 
 
 def test_the_page_is_what_the_catalogue_says() -> None:
-    assert PAGE.read_text() == reference(), "write it anew: python -m aof.app.reference > docs/reference/operations.md"
+    assert PAGE.read_text() == reference(), (
+        "write it anew: python -m aof.app.operations.reference > docs/reference/operations.md"
+    )

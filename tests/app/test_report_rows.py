@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from aof.testing import FakeClock
 from tests.app.conftest import Room
 from tests.support.messages import Post, having, report, update, without

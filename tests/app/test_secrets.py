@@ -18,12 +18,12 @@ import aof
 from aof.adapters.runners.output import Kept
 from aof.adapters.runners.redaction import Redaction
 from aof.app.fabric import Fabric
-from aof.app.results import Claimed
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import AlreadyClaimed, AofError, Unauthenticated
-from aof.core.policy import Policy
-from aof.core.runs.proving import secret_of, understood
-from aof.core.tasks.commands import Claim
+from aof.app.operations.results import Claimed
+from aof.core.model.commands import Claim
+from aof.core.model.errors import AlreadyClaimed, AofError, Unauthenticated
+from aof.core.model.policy import Policy
+from aof.core.runs.authentication import secret_of, understood
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
 from tests.support.service import Up, directory, scripted

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.ids import attempt_of
+from aof.core.model.errors import AofError
+from aof.core.model.ids import attempt_of
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES, Aof, Room, SameMoment
 from tests.support.portable import Camera, valid

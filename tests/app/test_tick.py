@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.app.tick import Tick
-from aof.core.policy import Policy
-from aof.core.scheduling.policy import Scheduling
-from aof.stores.filesystem import rows
-from aof.stores.filesystem.files import TaskFiles
+from aof.app.scheduler.tick import Tick
+from aof.core.model.policy import Policy, Scheduling
+from aof.stores.filesystem.index import schema
 from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import Aof, Room
 from tests.support.processes import SharedClock, together
@@ -381,14 +380,14 @@ def test_a_tick_reads_no_finished_task(room: Room, fabric: Fabric, monkeypatch: 
     waiting = room.task("ready")
     fabric.tick()
     read: list[str] = []
-    decode = rows.record
+    decode = schema.record
 
     def noted(text: str) -> object:
         task = decode(text)
         read.append(task.id)
         return task
 
-    monkeypatch.setattr(rows, "record", noted)
+    monkeypatch.setattr(schema, "record", noted)
     monkeypatch.setattr(TaskFiles, "read_run", lambda *_given, **_named: pytest.fail("no run is read"))
     monkeypatch.setattr(FilesystemStore, "load", lambda *_given, **_named: pytest.fail("no file is read"))
     ticked = fabric.tick()

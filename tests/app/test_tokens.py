@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof import serving
-from aof.app import tokens
-from aof.app.calling import Caller, admitted, parameters, perform
-from aof.app.catalogue import BY_NAME, OPERATIONS, SCOPES
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import InvalidInput, NotAllowed
-from aof.core.times import iso
+from aof.app.maintenance import tokens
+from aof.app.operations.call import Caller, admitted, parameters, perform
+from aof.app.operations.catalogue import BY_NAME, OPERATIONS, SCOPES
+from aof.core.model.errors import InvalidInput, NotAllowed
+from aof.core.model.times import iso
+from aof.entrypoints import serve
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.clock import ManualClock
 
 NOW = 1_800_000_000_000
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> str:
 
 
 def test_a_token_has_the_scope_that_was_asked_for_and_the_least_without(root: str) -> None:
-    known = serving.tokens_of(root)
+    known = serve.tokens_of(root)
     made = {scope: tokens.create(known, "ada", None, NOW, scope=scope) for scope in (None, *SCOPES)}
     found = {scope: tokens.recognise(known, one.token, NOW) for scope, one in made.items()}
     assert {scope: (one.role, one.scope, one.token) for scope, one in found.items() if one is not None} == {
@@ -41,7 +41,7 @@ def test_a_token_has_the_scope_that_was_asked_for_and_the_least_without(root: st
 
 
 def test_a_token_file_from_before_there_were_scopes_stays_valid(root: str) -> None:
-    known = serving.tokens_of(root)
+    known = serve.tokens_of(root)
     made = {role: tokens.create(known, "ada", role, NOW) for role in ("reader", "agent", "admin")}
     path = Path(root, "tokens.json")
     rows: list[dict[str, Any]] = json.loads(path.read_text())
@@ -57,12 +57,12 @@ def test_a_token_file_from_before_there_were_scopes_stays_valid(root: str) -> No
 @pytest.mark.parametrize(("role", "scope"), [("reader", "work"), ("agent", "admin"), ("king", None), (None, "all")])
 def test_a_role_allows_no_more_than_it_ever_did(root: str, role: str | None, scope: str | None) -> None:
     with pytest.raises(InvalidInput):
-        serving.create_token(root, "ada", role, scope=scope)
-    assert serving.list_tokens(root) == ()
+        serve.create_token(root, "ada", role, scope=scope)
+    assert serve.list_tokens(root) == ()
 
 
 def test_a_token_ends_at_its_time(root: str) -> None:
-    known = serving.tokens_of(root)
+    known = serve.tokens_of(root)
     for given in ("2h", iso(NOW + 7_200_000)):
         made = tokens.create(known, "ada", None, NOW, expires=given)
         assert made.expires_at == iso(NOW + 7_200_000)
@@ -76,11 +76,11 @@ def test_a_token_ends_at_its_time(root: str) -> None:
 @pytest.mark.parametrize("expires", ["", "soon", "0s", "-1d", "2020-01-01", "9999-01-01"])
 def test_an_expiry_that_is_none_is_refused(root: str, expires: str) -> None:
     with pytest.raises(InvalidInput, match="cannot expire"):
-        serving.create_token(root, "ada", None, expires=expires)
+        serve.create_token(root, "ada", None, expires=expires)
 
 
 def test_an_expiry_that_somebody_has_edited_into_nonsense_counts_as_over(root: str) -> None:
-    known = serving.tokens_of(root)
+    known = serve.tokens_of(root)
     made = tokens.create(known, "ada", None, NOW, expires="2h")
     path = Path(root, "tokens.json")
     path.write_text(path.read_text().replace(str(made.expires_at), "whenever"))
@@ -90,7 +90,7 @@ def test_an_expiry_that_somebody_has_edited_into_nonsense_counts_as_over(root: s
 def test_only_the_owner_may_read_the_token_file(root: str) -> None:
     before = os.umask(0)
     try:
-        serving.create_token(root, "ada", None)
+        serve.create_token(root, "ada", None)
     finally:
         os.umask(before)
     assert Path(root, "tokens.json").stat().st_mode & 0o777 == 0o600

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.tasks.lifecycle import TRANSITIONS
+from aof.core.model.lifecycle import TRANSITIONS
 from aof.testing import FakeClock
 from tests.app.conftest import STATUSES, Aof, Room, SameMoment
 from tests.support.disks import DyingDisk, Killed

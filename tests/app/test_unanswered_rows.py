@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.app.tick import Tick
+from aof.app.scheduler.tick import Tick
 from aof.config import HandoffSettings, Settings
-from aof.core.policy import Policy
+from aof.core.model.policy import Policy
+from aof.core.model.times import iso
 from aof.core.scheduling.snapshot import Action
-from aof.core.times import iso
-from aof.stores.filesystem.handoffs import Handoffs
-from aof.stores.filesystem.org_path import OrgPath
+from aof.stores.filesystem.records.handoffs import Handoffs
+from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import Aof, Room

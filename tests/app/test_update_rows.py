@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.tasks.lifecycle import STATUSES, TRANSITIONS
+from aof.core.model.lifecycle import STATUSES, TRANSITIONS
 from aof.testing import FakeClock
 from tests.app.conftest import Room
 from tests.support.messages import Post, having, rejected, report, update, without

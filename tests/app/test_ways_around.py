@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aof.app.calling import Caller
 from aof.app.fabric import Fabric
-from aof.core.policy import Policy
+from aof.app.operations.call import Caller
+from aof.core.model.policy import Policy
 from tests.app.test_callers import ask, code, fabric_with, in_review, token
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import aof
-from aof.app.worker_output import WorkerOutput
+from aof.app.messages.worker_output import WorkerOutput
 from aof.ports.runner import Work
 from aof.testing import memory_fabric
 from tests.support.messages import prefixed, update

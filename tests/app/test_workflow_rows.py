@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
-from aof.core.workflows.state import Workflow, workflow_of
+from aof.core.model.errors import AofError
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.workflow_state import Workflow, workflow_of
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.memory_org import FixedChart
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.memory.org import FixedChart
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.desk import contents
 from tests.support.requirements import requirement

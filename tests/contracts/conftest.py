@@ -11,11 +11,11 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.policy import Policy
+from aof.core.model.policy import Policy
 from aof.ports.clock import Clock
 from aof.ports.store import Store
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.memory import MemoryStore
+from aof.stores.memory.store import MemoryStore
 from aof.testing import FakeClock
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.events import Draft, Event
-from aof.core.tasks.task import Task
+from aof.core.model.events import Draft, Event
+from aof.core.model.task import Task
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock
 

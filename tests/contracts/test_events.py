@@ -8,8 +8,8 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.errors import AmbiguousId, TaskNotFound
-from aof.core.policy import Policy
+from aof.core.model.errors import AmbiguousId, TaskNotFound
+from aof.core.model.policy import Policy
 from aof.ports.store import Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AtCapacity
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
+from aof.core.model.errors import AtCapacity
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
 from aof.ports.store import Scope, Store
-from aof.stores.memory_org import FixedChart
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.memory.org import FixedChart
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.workflows import hop, template
 

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.app.results import Claimed, Sent
-from aof.core.ids import run_place
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
-from aof.core.runs.run import Result
-from aof.core.workflows.state import HopState, Workflow, workflow_of
+from aof.app.operations.results import Claimed, Sent
+from aof.core.model.ids import run_place
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.run import Result
+from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.ports.store import Scope, Store
+from aof.stores.base.fold import fold
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.fold import fold
-from aof.stores.memory_org import FixedChart
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.memory.org import FixedChart
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.messages import report, request, update
 from tests.support.workflows import DIAMOND, REVIEW, hop, template

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from aof.core.errors import AofError, LockTimeout
+from aof.core.model.errors import AofError, LockTimeout
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import NO_SUCH, created, writing

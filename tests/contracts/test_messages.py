@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.events import Draft
-from aof.core.runs.run import Result
+from aof.core.model.events import Draft
+from aof.core.model.run import Result
 from aof.ports.store import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import reading

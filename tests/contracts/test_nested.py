@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import CancelRequested, DependencyCycle
-from aof.core.policy import Policy
+from aof.core.model.errors import CancelRequested, DependencyCycle
+from aof.core.model.policy import Policy
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock
 from tests.support.counted import CountingStore

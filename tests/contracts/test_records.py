@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.app.fabric import Fabric
-from aof.core.runs.run import Heartbeat, Result
+from aof.core.model.run import Heartbeat, Result
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created, reading, writing

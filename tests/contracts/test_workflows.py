@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.policy import Policy
-from aof.core.workflows.state import workflow_of
+from aof.core.model.errors import AofError
+from aof.core.model.policy import Policy
+from aof.core.model.workflow_state import workflow_of
 from aof.ports.store import Store
-from aof.stores.fold import fold
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.base.fold import fold
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.workflows import DIAMOND, REVIEW
 

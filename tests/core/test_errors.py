@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core import errors
-from aof.core.errors import AofError
+from aof.core.model import errors
+from aof.core.model.errors import AofError
 
 KINDS = {"not_found", "conflict", "refused", "invalid", "unavailable", "internal"}
 

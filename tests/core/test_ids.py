@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core import ids
+from aof.core.model import ids
 
 TASKS = [
     "TASK-2026-02-21-001",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from aof.core import limits
+from aof.core.validation import limits
 
 JSON = st.recursive(
     st.none()

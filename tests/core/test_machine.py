@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from aof.core.errors import AofError
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import BLOCKED_KINDS, STATUSES
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError
+from aof.core.model.lifecycle import BLOCKED_KINDS, STATUSES
+from aof.core.model.policy import Policy
 from tests.support.world import MINUTE, World
 
 AGENTS = st.sampled_from(["ada", "bob"])

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.times import day, iso, millis
+from aof.core.model.times import day, iso, millis
 
 MOMENTS = st.integers(0, 253_402_300_799_999)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import ryaml
 
-from aof.bootstrap import open_fabric
-from aof.core.org.judge import judge
+from aof.core.org.chart_validation import judge
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import Up, directory
 
 DOCS = Path(__file__).parents[2] / "docs/howto"

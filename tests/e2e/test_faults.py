@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof import daemon
 from aof.adapters.runners.process import ProcessRunner
-from aof.app import hosting, tick
 from aof.app.fabric import Fabric
-from aof.app.hosting import Hosting
-from aof.app.tick import Tick
-from aof.bootstrap import open_fabric
-from aof.core.errors import AofError, LockTimeout
+from aof.app.scheduler import host, tick
+from aof.app.scheduler.host import Hosting
+from aof.app.scheduler.tick import Tick
 from aof.core.messages.message import Message
+from aof.core.model.errors import AofError, LockTimeout
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
-from aof.daemon import Service
+from aof.entrypoints import daemon
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.daemon import Service
 from aof.ports.runner import Ended
 from aof.protocol.messages import PAYLOADS
 from tests.support.messages import accepted, rejected, report, request, update
@@ -94,13 +94,13 @@ def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, m
     bench.check(bench.run())
 
 
-@pytest.mark.parametrize("name", [*sorted(hosting._MEANINGS), None], ids=str)
+@pytest.mark.parametrize("name", [*sorted(host._MEANINGS), None], ids=str)
 def test_an_end_that_raises_holds_up_nobody_else(
     name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
     ended = Hosting.ended
-    meaning: Callable[[Hosting, Ended], None] = hosting._MEANINGS.get(name or "", Hosting._over)
+    meaning: Callable[[Hosting, Ended], None] = host._MEANINGS.get(name or "", Hosting._over)
 
     def broken(self: Hosting, end: Ended) -> None:
         if end.work.task_id == bench.victim:
@@ -113,7 +113,7 @@ def test_an_end_that_raises_holds_up_nobody_else(
     if name is None:
         monkeypatch.setattr(Hosting, "_over", broken)
     else:
-        monkeypatch.setitem(hosting._MEANINGS, name, broken)
+        monkeypatch.setitem(host._MEANINGS, name, broken)
     monkeypatch.setattr(Hosting, "ended", stopped)
     monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
     bench.check(bench.run())

@@ -11,9 +11,9 @@ import pytest
 
 from aof.adapters.runners.processes import of_run
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.events import Event
-from aof.core.workflows.state import ENDED, workflow_of
+from aof.core.model.events import Event
+from aof.core.model.workflow_state import ENDED, workflow_of
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import SETTINGS, Up, directory, having, workflow
 
 FLOW: dict[str, Any] = {

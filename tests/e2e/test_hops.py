@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from aof.adapters.runners.processes import of_run
-from aof.bootstrap import open_fabric
-from aof.core.events import Event
-from aof.core.ids import attempt_of
-from aof.core.workflows.state import Workflow, workflow_of
+from aof.core.model.events import Event
+from aof.core.model.ids import attempt_of
+from aof.core.model.workflow_state import Workflow, workflow_of
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import freeze
 from tests.support.service import BOUND, SETTINGS, Up, chart, directory, having, lives, workflow
 from tests.support.workflows import DIAMOND, REVIEW

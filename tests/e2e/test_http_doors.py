@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from aof import serving
 from aof.adapters.http.unix_socket import listen_unix, remove_unix
-from aof.core.errors import Unavailable
-from aof.exposure import is_loopback
+from aof.core.model.errors import Unavailable
+from aof.entrypoints import serve
+from aof.entrypoints.exposure import is_loopback
 from tests.support.served import events
 from tests.support.service import Up, directory
 
@@ -83,7 +83,7 @@ def test_tls_is_served_with_a_certificate_and_plain_http_is_not(tmp_path: Path) 
 
 def test_a_socket_is_served_for_its_owner_alone_and_taken_away_at_the_end(tmp_path: Path) -> None:
     root, path = directory(tmp_path, {}), tmp_path / "aof.sock"
-    token = serving.create_token(str(root), "ada", None).token
+    token = serve.create_token(str(root), "ada", None).token
     with Up(root, "--socket", str(path)) as up:
         assert str(path) in up.wait("http")["reason"]
         assert stat.S_IMODE(path.lstat().st_mode) == 0o600
@@ -128,7 +128,7 @@ def test_a_socket_that_nobody_listens_on_is_replaced_and_nothing_else_is(tmp_pat
 
 def test_failed_authentications_are_told_once_and_counted(tmp_path: Path) -> None:
     root = directory(tmp_path, {})
-    token = serving.create_token(str(root), "ada", None, scope="read").token
+    token = serve.create_token(str(root), "ada", None, scope="read").token
     with Up(root, "--http", "0") as up:
         address = str(up.wait("http")["reason"]).split()[0]
         for _ in range(10):
@@ -146,8 +146,8 @@ def test_failed_authentications_are_told_once_and_counted(tmp_path: Path) -> Non
 
 def test_revoking_a_token_ends_its_stream_its_session_and_its_runs(tmp_path: Path) -> None:
     root = directory(tmp_path, {})
-    made = serving.create_token(str(root), "ada", None, scope="work")
-    other = serving.create_token(str(root), "bert", None, scope="work")
+    made = serve.create_token(str(root), "ada", None, scope="work")
+    other = serve.create_token(str(root), "bert", None, scope="work")
     with Up(root, "--http", "0") as up, httpx.Client(timeout=_PATIENCE) as client:
         address = str(up.wait("http")["reason"]).split()[0]
         headers = {"Authorization": f"Bearer {made.token}", "Accept": "application/json, text/event-stream"}
@@ -164,7 +164,7 @@ def test_revoking_a_token_ends_its_stream_its_session_and_its_runs(tmp_path: Pat
         with client.stream("GET", f"{address}/api/v1/events", headers=headers) as stream:
             lines = stream.iter_lines()
             assert next(lines) == ": connected"
-            serving.revoke_token(str(root), made.id)
+            serve.revoke_token(str(root), made.id)
             for _ in lines:
                 pass
         assert client.get(f"{address}/api/v1/status", headers=headers).status_code == 401

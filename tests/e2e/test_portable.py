@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import PayloadTooLarge
+from aof.core.model.errors import PayloadTooLarge
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import request
 from tests.support.portable import EVENTS, Fields, run_file, valid
 from tests.support.requirements import requirement

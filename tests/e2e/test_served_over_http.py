@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from aof import serving
+from aof.entrypoints import serve
 from tests.support.service import Up, directory, scripted
 
 _PATIENCE = 60.0
@@ -21,7 +21,7 @@ def _address(up: Up) -> str:
 
 def test_who_has_a_token_creates_work_that_the_service_then_does(tmp_path: Path) -> None:
     root = directory(tmp_path, {"ada": scripted("report=done")})
-    token = serving.create_token(str(root), "pm", "agent").token
+    token = serve.create_token(str(root), "pm", "agent").token
     with Up(root, "--http", "0") as up:
         address = _address(up)
         assert httpx.get(f"{address}/health", timeout=_PATIENCE).status_code == 200

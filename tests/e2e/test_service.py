@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.ids import task_of_run
+from aof.core.model.ids import task_of_run
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import SETTINGS, Up, directory, scripted
 
 # Killed in three places: at once, in the middle, and after the report; together about one run in ten.

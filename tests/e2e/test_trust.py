@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aof.bootstrap import init_data_dir, open_fabric, revoke_trust, trust_data_dir
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric, revoke_trust, trust_data_dir
 from tests.support.served import create, events, once, task
 from tests.support.service import BOUND, Up, chart, directory, scripted
 

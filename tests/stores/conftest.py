@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import init_data_dir
+from aof.entrypoints.bootstrap import init_data_dir
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.errors import AofError, LockTimeout
-from aof.core.events import Event
+from aof.core.model.errors import AofError, LockTimeout
+from aof.core.model.events import Event
+from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope
-from aof.stores.filesystem.checkpoint import boot_id
-from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.recovery.checkpoint import boot_id
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.processes import SharedClock, Worker, hear_any, outcome, together
 from tests.support.requirements import requirement

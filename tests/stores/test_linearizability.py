@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.errors import AlreadyClaimed, AofError
-from aof.core.ids import attempt_of, run_id
+from aof.core.model.errors import AlreadyClaimed, AofError
+from aof.core.model.ids import attempt_of, run_id
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.linearizability import Operation, linearizable
 from tests.support.processes import Worker, moment
 

@@ -16,16 +16,16 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from aof._support.hashing import hexdigest
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.events import Event
-from aof.core.ids import run_id
-from aof.core.policy import Policy
-from aof.core.tasks.task import Task
-from aof.hashing import hexdigest
+from aof.core.model.errors import AofError
+from aof.core.model.events import Event
+from aof.core.model.ids import run_id
+from aof.core.model.policy import Policy
+from aof.core.model.task import Task
 from aof.ports.store import Scope
+from aof.stores.base.fold import fold
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.fold import fold
 from aof.testing import FakeClock, memory_fabric
 from tests.support.histories import AGENTS, OPERATIONS, SLOTS, Player
 from tests.support.indexes import open_fabric
@@ -44,9 +44,9 @@ TAG = "5f0c93ab"
 @pytest.fixture(autouse=True)
 def _no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secrets and tags of runs are all that is drawn; here they are the same on both stores."""
-    monkeypatch.setattr("aof.app.execute.draw_tag", lambda: TAG)
+    monkeypatch.setattr("aof.app.commands.unit_of_work.draw_tag", lambda: TAG)
     random = "0" * 64
-    monkeypatch.setattr("aof.app.identity.draw", lambda: (random, hexdigest(random.encode())))
+    monkeypatch.setattr("aof.app.commands.identity.draw", lambda: (random, hexdigest(random.encode())))
 
 
 class TwoStores(RuleBasedStateMachine):

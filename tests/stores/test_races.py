@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.system import SystemClock
-from aof.bootstrap import open_fabric
-from aof.core.errors import AlreadyClaimed, CancelRequested, KeyConflict, NothingReady
+from aof.core.model.errors import AlreadyClaimed, CancelRequested, KeyConflict, NothingReady
+from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
-from aof.stores.filesystem.checkpoint import boot_id
+from aof.stores.filesystem.recovery.checkpoint import boot_id
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
 from tests.support.processes import outcome, together

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import open_fabric
-from aof.core.errors import DependencyCycle, TaskNotFound
+from aof.core.model.errors import DependencyCycle, TaskNotFound
+from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
-from aof.stores.filesystem.checkpoint import boot_id
+from aof.stores.filesystem.recovery.checkpoint import boot_id
 from tests.support.invariants import check_invariants
 from tests.support.processes import SharedClock, outcome, together
 from tests.support.requirements import requirement

@@ -11,7 +11,7 @@ import sys
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.policy import Policy
+from aof.core.model.policy import Policy
 from aof.stores.filesystem.store import FilesystemStore
 
 

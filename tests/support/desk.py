@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.events import Event
-from aof.stores.filesystem.disk import Disk
+from aof.core.model.errors import AofError
+from aof.core.model.events import Event
+from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk

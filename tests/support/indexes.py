@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from aof.app.fabric import Fabric
-from aof.core.policy import Policy
+from aof.core.model.policy import Policy
 from aof.ports.clock import Clock
-from aof.stores.filesystem import indexing
+from aof.stores.base.fold import fold
+from aof.stores.filesystem.index import builder
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.fold import fold
 from tests.support.disks import SteppingDisk
 from tests.support.histories import SLOTS
 
@@ -48,5 +48,5 @@ def from_the_log(fabric: Fabric) -> Dump:
     """What it should hold, worked out from the log alone."""
     tasks = [one.task for one in fold(fabric.store.events()).values() if one.task is not None]
     database = sqlite3.connect(":memory:")
-    indexing.fill(database, tasks)
+    builder.fill(database, tasks)
     return tuple(database.execute(sql).fetchall() for sql in _ALL)

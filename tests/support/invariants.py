@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 
 from aof.app.fabric import Fabric
-from aof.core.events import Event, is_remark
-from aof.core.handoffs.handoff import Handoff
-from aof.core.policy import Policy
-from aof.core.runs.run import Heartbeat
+from aof.core.model.events import Event, is_remark
+from aof.core.model.handoff import Handoff
+from aof.core.model.policy import Policy
+from aof.core.model.run import Heartbeat
 from aof.ports.lists import Query
-from aof.stores.filesystem import markdown
-from aof.stores.filesystem.files import document
-from aof.stores.filesystem.foreign import PERSON
-from aof.stores.filesystem.intents import STATE_AT
-from aof.stores.filesystem.paths import folder_of
+from aof.stores.base.fold import Folded, fold
+from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.fold import Folded, fold
+from aof.stores.filesystem.working_copy import markdown
+from aof.stores.filesystem.working_copy.changes import PERSON
+from aof.stores.filesystem.working_copy.files import document
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk
 from tests.support.verified import verify

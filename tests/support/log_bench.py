@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from aof.core.events import Event
-from aof.stores.filesystem import chain
-from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.log import Log
-from aof.stores.filesystem.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.reader import Reader
+from aof.core.model.events import Event
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.reader import Reader
+from aof.stores.filesystem.log.writer import Log
 from tests.support.clock import ManualClock
 from tests.support.disks import Step, SteppingDisk
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from aof.app.fabric import Fabric
-from aof.app.results import Sent
+from aof.app.operations.results import Sent
 from tests.app.conftest import Room
 
 Fields = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from aof.core.ids import attempt_of, task_of_run
+from aof.core.model.ids import attempt_of, task_of_run
 from tests.app.conftest import Room
 
 Fields = dict[str, Any]

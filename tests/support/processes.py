@@ -18,8 +18,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from aof.adapters.system import SystemClock
-from aof.core.errors import AofError
-from aof.core.runs.pulse import Boot
+from aof.core.model.errors import AofError
+from aof.core.runs.lease_clock import Boot
 
 DEADLINE = 120.0
 _T = TypeVar("_T")

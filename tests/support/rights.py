@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import BY_NAME, OPERATIONS
 from aof.app.fabric import Fabric
-from aof.app.telling import wire_names
-from aof.core.errors import AofError, Call
-from aof.core.org.chart import OrgChart
-from aof.core.policy import Policy
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME, OPERATIONS
+from aof.app.operations.error_payload import wire_names
+from aof.core.model.errors import AofError, Call
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
 from aof.testing import memory_fabric
 from tests.core.org.test_chart import chart_of
 

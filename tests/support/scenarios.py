@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aof.app.fabric import Fabric
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.intents import STATE_AT
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, MONDAY, ManualClock
 from tests.support.disks import SteppingDisk

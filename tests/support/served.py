@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aof.adapters.runners.processes import of_run
-from aof.bootstrap import open_fabric
-from aof.core.events import Event
-from aof.core.tasks.task import Task
+from aof.core.model.events import Event
+from aof.core.model.task import Task
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import Up
 
 

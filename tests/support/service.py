@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from aof.bootstrap import init_data_dir, trust_data_dir
+from aof.entrypoints.bootstrap import init_data_dir, trust_data_dir
 
 BOUND = 60.0
 SCRIPT = Path(__file__).with_name("scripted.py")

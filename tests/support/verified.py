@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aof.core.errors import LogDamaged
-from aof.stores.filesystem import chain
-from aof.stores.filesystem.reader import Position, Reader
+from aof.core.model.errors import LogDamaged
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.reader import Position, Reader
 
 
 def verify(reader: Reader, start: Position | None = None) -> Position:

@@ -6,11 +6,11 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from aof.core.errors import AofError
-from aof.core.tasks import commands as c
-from aof.core.workflows.checking import check
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError
+from aof.core.model.workflow_state import ENDED, HopState, Workflow, workflow_of
 from aof.core.workflows.flow import state_of
-from aof.core.workflows.state import ENDED, HopState, Workflow, workflow_of
+from aof.core.workflows.template_validation import check
 from tests.support.world import World
 
 REVIEW: dict[str, Any] = {

@@ -11,23 +11,23 @@ from typing import Any
 
 import msgspec
 
-from aof.core.errors import AofError
-from aof.core.events import Draft, Event
-from aof.core.ids import run_place, task_id
-from aof.core.policy import Policy
-from aof.core.records import Decision, Needs, Records, Verdict
-from aof.core.runs.evolve import evolve_result, evolve_run
-from aof.core.runs.run import Heartbeat, Result, Run
-from aof.core.tasks import commands as c
-from aof.core.tasks.decide import decide
-from aof.core.tasks.evolve import evolve
+from aof.core.engine.decide import decide
+from aof.core.engine.needs import needs
+from aof.core.evolve.run import evolve_result, evolve_run
+from aof.core.evolve.task import evolve
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft, Event
+from aof.core.model.ids import run_place, task_id
+from aof.core.model.lifecycle import FAILED, FINISHED, allows
+from aof.core.model.policy import Policy
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.task import Task
+from aof.core.model.times import iso, millis
+from aof.core.model.workflow_state import leases
 from aof.core.tasks.graph import readiness
-from aof.core.tasks.lifecycle import FAILED, FINISHED, allows
-from aof.core.tasks.needs import needs
-from aof.core.tasks.normalized import Normalized, normalized_status
-from aof.core.tasks.task import Task
-from aof.core.times import iso, millis
-from aof.core.workflows.state import leases
+from aof.core.tasks.normalized_status import Normalized, normalized_status
 
 SECOND = 1_000
 MINUTE = 60 * SECOND

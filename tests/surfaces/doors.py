@@ -25,15 +25,15 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 
 import aof
+from aof.adapters.cli.help.spelling import spell
 from aof.adapters.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
-from aof.adapters.cli.spelling import spell
-from aof.adapters.http.answers import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import BY_NAME, Operation
+from aof.adapters.http.api.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
 from aof.app.fabric import Fabric
-from aof.app.telling import wire_names
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import AofError, Call
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME, Operation
+from aof.app.operations.error_payload import wire_names
+from aof.core.model.errors import AofError, Call
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 
 WHO = "tester"
 

@@ -10,10 +10,10 @@ import sys
 
 from starlette.types import ASGIApp
 
-from aof import serving
 from aof.adapters.http.app import HttpSettings, make_app
-from aof.app.calling import Caller
-from aof.bootstrap import open_fabric
+from aof.app.operations.call import Caller
+from aof.entrypoints import serve
+from aof.entrypoints.bootstrap import open_fabric
 
 ANYBODY = Caller("anybody")
 
@@ -27,12 +27,12 @@ def main(root: str, *words: str) -> None:
         sys.stdout.write(f"http://127.0.0.1:{port}\n")
         sys.stdout.flush()
 
-    server, port = serving.http_server(app, "127.0.0.1", 0, started)
+    server, port = serve.http_server(app, "127.0.0.1", 0, started)
     server.run()
 
 
 def _as_ever(root: str, *, everybody: bool) -> ASGIApp:
-    return serving.make_http(root, authenticate=(lambda _token: ANYBODY) if everybody else None)
+    return serve.make_http(root, authenticate=(lambda _token: ANYBODY) if everybody else None)
 
 
 def _with_fixtures(root: str, how: str) -> ASGIApp:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.surfaces.doors import Answer, OnTheCommandLine, OverMcp, Refusal, mcp_session
 
 CHART = {"schemaVersion": 1, "agents": [{"id": "ada"}, {"id": "bob"}, {"id": "rev", "roles": ["reviewer"]}]}

@@ -13,7 +13,7 @@ import pytest
 import ryaml
 
 from aof.adapters.runners.processes import of_run
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory, lives, scripted
 from tests.surfaces.doors import OnTheCommandLine, OverMcp, Refusal, mcp_door, mcp_session, of_tool

@@ -9,10 +9,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aof.adapters.http.openapi import document
-from aof.app import catalogue
-from aof.app.catalogue import OPERATIONS
-from aof.app.schemas import input_schema, output_schema
+from aof.adapters.http.api.openapi import document
+from aof.app.operations import catalogue
+from aof.app.operations.catalogue import OPERATIONS
+from aof.app.operations.schemas import input_schema, output_schema
 from tests.surfaces.doors import OverHttp, http_door
 
 CHECKS = (

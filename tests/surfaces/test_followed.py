@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolResult, Request, RequestParams, Result
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.surfaces.doors import mcp_process
 
 EXTENSION = "io.modelcontextprotocol/tasks"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric
-from aof.core.workflows.state import workflow_of
+from aof.core.model.workflow_state import workflow_of
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.messages import prefixed, report, update
 from tests.support.service import Up, chart, scripted, workflow
 from tests.support.workflows import REVIEW

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.surfaces.doors import (
     WHO,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from aof.adapters.cli.vocabulary import VERBS
-from aof.app.catalogue import OPERATIONS
+from aof.adapters.cli.spec.tasks import VERBS
 from aof.app.fabric import Fabric
+from aof.app.operations.catalogue import OPERATIONS
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors, opened
 from tests.surfaces.scripts import SCRIPTS, Script

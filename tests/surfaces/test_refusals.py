@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aof.app.catalogue import BY_TOOL, OPERATIONS, listed_in
-from aof.app.schemas import input_schema
+from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, listed_in
+from aof.app.operations.schemas import input_schema
 from tests.support.desk import contents
 from tests.support.requirements import requirement
 from tests.support.service import workflow

@@ -17,11 +17,11 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 import aof
-from aof.adapters.mcp.secrecy import SECRETS
+from aof.adapters.mcp.secrets import SECRETS
 from aof.app.fabric import Fabric
-from aof.app.telling import wire_names
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import AofError, Call
+from aof.app.operations.error_payload import wire_names
+from aof.core.model.errors import AofError, Call
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.desk import contents
 from tests.surfaces.doors import (
     Answer,

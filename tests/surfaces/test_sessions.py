@@ -18,9 +18,9 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.times import millis
-from aof.core.workflows.state import workflow_of
+from aof.core.model.times import millis
+from aof.core.model.workflow_state import workflow_of
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.workflows import hop, template

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aof.bootstrap import init_data_dir
+from aof.entrypoints.bootstrap import init_data_dir
 from tests.support.node import ended, installed, run
 from tests.surfaces.doors import OverHttp, environment, http_server
 

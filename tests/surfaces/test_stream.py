@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.adapters.http.answers import PREFIX
+from aof.adapters.http.api.responses import PREFIX
 from tests.surfaces.doors import OverHttp
 
 

@@ -13,7 +13,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
-from aof.app.catalogue import BY_TOOL
+from aof.app.operations.catalogue import BY_TOOL
 from tests.app.conftest import STATUSES
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors

@@ -7,7 +7,7 @@ from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.core.runs.pulse import Boot
+    from aof.core.runs.lease_clock import Boot
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -25,7 +25,7 @@ class SystemClock:
 
     def boot(self) -> Boot | None:
         """The count since the machine's start, where the system tells one start from the next."""
-        from aof.core.runs.pulse import Boot  # noqa: PLC0415 - who only asks needs none
+        from aof.core.runs.lease_clock import Boot  # noqa: PLC0415 - who only asks needs none
 
         started = _boot_id()
         return Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None

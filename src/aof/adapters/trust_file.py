@@ -15,9 +15,9 @@ from contextlib import suppress
 
 import msgspec
 
-from aof.core.errors import SettingsUnusable, StorageFailed
-from aof.core.shapes import ready
-from aof.hashing import hexdigest
+from aof._support.hashing import hexdigest
+from aof._support.typed import ready
+from aof.core.model.errors import SettingsUnusable, StorageFailed
 from aof.ports.trust import Command
 
 _VERSION = 1

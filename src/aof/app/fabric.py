@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aof.app.arguments import checked
-from aof.app.carrying import there
-from aof.app.controlling import Controlling
-from aof.app.families import Families
-from aof.app.gating import Gating
-from aof.app.reading import Reading
-from aof.app.relating import Relating
-from aof.core.errors import (
+from aof._support.lazily import Lazily
+from aof.app.commands.dispatcher import there
+from aof.app.operations.arguments import checked
+from aof.app.queries.read_models import Reading
+from aof.app.queries.relatives import Families
+from aof.app.tasks.control import Controlling
+from aof.app.tasks.relations import Relating
+from aof.app.workflows.service import Gating
+from aof.core.model.errors import (
     AgentInactive,
     AlreadyClaimed,
     AofError,
@@ -26,7 +27,6 @@ from aof.core.errors import (
     Unavailable,
     UnreadableTask,
 )
-from aof.lazily import Lazily
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from aof.app import maintenance, patience, results
-    from aof.app.held import Held
-    from aof.app.maintenance import Diagnosis, Synced
-    from aof.app.results import Beaten, Created, Edited, Moved, Reported, Updated
-    from aof.core import limits
-    from aof.core.policy import Policy
-    from aof.core.tasks import commands as c
-    from aof.core.tasks.task import Task
+    from aof.app.commands import retryable as patience
+    from aof.app.maintenance import service
+    from aof.app.maintenance.service import Diagnosis, Synced
+    from aof.app.operations import results
+    from aof.app.operations.results import Beaten, Created, Edited, Moved, Reported, Updated
+    from aof.app.runs.claimed_run import Held
+    from aof.core.model import commands as c
+    from aof.core.model.policy import Policy
+    from aof.core.model.task import Task
+    from aof.core.validation import limits
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
@@ -54,11 +56,11 @@ if TYPE_CHECKING:
     from aof.ports.workflows import WorkflowSource
 else:  # questions need none of these
     msgspec = Lazily("msgspec")
-    maintenance = Lazily("aof.app.maintenance")
-    patience = Lazily("aof.app.patience")
-    results = Lazily("aof.app.results")
-    limits = Lazily("aof.core.limits")
-    c = Lazily("aof.core.tasks.commands")
+    service = Lazily("aof.app.maintenance.service")
+    patience = Lazily("aof.app.commands.retryable")
+    results = Lazily("aof.app.operations.results")
+    limits = Lazily("aof.core.validation.limits")
+    c = Lazily("aof.core.model.commands")
     ports = Lazily("aof.ports.store")
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -394,14 +396,14 @@ class Fabric(Gating, Relating, Controlling, Families):
 
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
-        return maintenance.sync(self.store, self._clock, self._policy, say=say)
+        return service.sync(self.store, self._clock, self._policy, say=say)
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return maintenance.doctor(self.store, self._clock, self._policy, org=self._org, fix=fix, say=say)
+        return service.doctor(self.store, self._clock, self._policy, org=self._org, fix=fix, say=say)
 
     def _claimed(self, command: c.OnTask) -> Held:
-        from aof.app.held import Held
+        from aof.app.runs.claimed_run import Held
 
         done = self._ask(command)
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)

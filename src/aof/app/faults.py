@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from aof.core.errors import AofError
-from aof.core.visible import visible, visible_line
+from aof.core.model.errors import AofError
+from aof.core.validation.visible import visible, visible_line
 from aof.ports.clock import Clock
 
 Tell = Callable[[str, str, str], None]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aof.app.fabric import Fabric
 from aof.bench.rounds import Operation, Subject
-from aof.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 
 COMMITS = 3
 TITLE = "Compare the two parsers"

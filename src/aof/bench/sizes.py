@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aof.app.fabric import Fabric
 from aof.bench import fabric as lifecycle
 from aof.bench.rounds import Figure
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from aof.stores.filesystem.store import FilesystemStore
 
 SMALL = 100

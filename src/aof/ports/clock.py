@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from aof.core.runs.pulse import Boot
+    from aof.core.runs.lease_clock import Boot
 
 
 class Clock(Protocol):

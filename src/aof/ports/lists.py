@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.core.tasks.task import Task
+    from aof.core.model.task import Task
 
 
 class Query:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from aof.core.findings import Finding
-    from aof.core.org.chart import OrgChart
+    from aof.core.model.org_chart import OrgChart
+    from aof.core.validation.findings import Finding
 
 State = Literal["absent", "current", "last_good", "unusable", "unreadable"]
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from aof.core.findings import Finding
+from aof.core.validation.findings import Finding
 
 
 class WorkflowReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge
-from aof.core.shapes import ready
+from aof._support.typed import ready
+from aof.core.model.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.core.runs.run import Outcome
-from aof.core.tasks.kinds import Status
+from aof.core.model.kinds import Status
+from aof.core.model.run import Outcome
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core import limits
-from aof.core.errors import AofError, InvalidEnvelope, PayloadTooLarge, TaskIdMismatch
-from aof.core.ids import is_task_id
+from aof._support.typed import ready
+from aof.core.model.errors import AofError, InvalidEnvelope, PayloadTooLarge, TaskIdMismatch
+from aof.core.model.ids import is_task_id
+from aof.core.model.times import millis
 from aof.core.runs.completion import escaping, miscounted
-from aof.core.shapes import ready
-from aof.core.times import millis
+from aof.core.validation import limits
 from aof.protocol.messages import (
     PAYLOADS,
     AcceptedPayload,
@@ -96,7 +96,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
 
 def _malformed(error: msgspec.ValidationError, given: object, kind: type[Any], below: str = "") -> InvalidEnvelope:
     """What is wrong, with the field's whole name."""
-    from aof.core.complaints import complaint  # noqa: PLC0415 - most messages are sound
+    from aof.core.validation.messages import complaint  # noqa: PLC0415 - most messages are sound
 
     wrong = complaint(str(error), given, kind, name=below, noun="field")
     return InvalidEnvelope(wrong.sentence, "see the fields of a message in the protocol's reference")

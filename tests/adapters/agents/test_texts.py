@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.adapters.agents.blocks import with_block, without_block
-from aof.adapters.agents.json_text import member, with_member, without_member
-from aof.core.errors import InvalidInput
+from aof.adapters.agents.json_edit import member, with_member, without_member
+from aof.adapters.agents.marked_block import with_block, without_block
+from aof.core.model.errors import InvalidInput
 
 PATH = ("mcpServers", "aof")
 VALUE = {"command": "aof", "args": ["mcp"]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aof.adapters.cli import guesses
-from aof.adapters.cli.grammar import GLOBAL
-from aof.adapters.cli.vocabulary import VERBS
+from aof.adapters.cli.help import aliases
+from aof.adapters.cli.spec.grammar import GLOBAL
+from aof.adapters.cli.spec.tasks import VERBS
 from tests.adapters.cli.conftest import Aof
 
 NAMES = {verb.name for verb in VERBS}
@@ -15,16 +15,16 @@ OPTIONS = {option.name for verb in VERBS for option in (*verb.options, *GLOBAL)}
 
 
 def test_every_guess_leads_to_something_that_there_is() -> None:
-    assert set(guesses.VERBS.values()) <= CALLED
-    assert {option for meant in guesses.OPTIONS.values() for option in meant} <= OPTIONS
-    for instead in guesses.INSTEAD.values():
+    assert set(aliases.VERBS.values()) <= CALLED
+    assert {option for meant in aliases.OPTIONS.values() for option in meant} <= OPTIONS
+    for instead in aliases.INSTEAD.values():
         if instead.startswith("aof "):
             assert instead.split()[1] in NAMES
 
 
 def test_no_guess_stands_in_the_way_of_a_verb_or_of_another_guess() -> None:
-    assert not guesses.VERBS.keys() & (CALLED | guesses.INSTEAD.keys())
-    assert not guesses.INSTEAD.keys() & CALLED
+    assert not aliases.VERBS.keys() & (CALLED | aliases.INSTEAD.keys())
+    assert not aliases.INSTEAD.keys() & CALLED
 
 
 @pytest.mark.parametrize("start", ["start", "take", "begin", "pick", "Claim"])

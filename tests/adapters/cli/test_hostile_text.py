@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.grammar import FLAG, Verb
+from aof._support.printable import clean, escaped
 from aof.adapters.cli.main import main
-from aof.adapters.cli.measuring import width
-from aof.adapters.cli.screen import _COLOURS
-from aof.adapters.cli.vocabulary import VERBS
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import AofError
-from aof.printable import clean, escaped
+from aof.adapters.cli.spec.grammar import FLAG, Verb
+from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.terminal.screen import _COLOURS
+from aof.adapters.cli.terminal.text_width import width
+from aof.core.model.errors import AofError
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.terminal import shown
 
 CLIPBOARD, HYPERLINK = "\x1b]52;c;aGFja2Vk\x07", "\x1b]8;;http://evil.example\x1b\\here\x1b]8;;\x1b\\"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.answer import encoded
-from aof.adapters.cli.vocabulary import VERBS
-from aof.bootstrap import open_fabric
+from aof.adapters.cli.output import encoded
+from aof.adapters.cli.spec.tasks import VERBS
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.terminal import environment as of_a_person
 
 SCRIPT = """
@@ -105,8 +105,8 @@ def test_a_verb_loads_no_other_surface_and_none_of_its_packages(folder: Path, wo
 def test_a_list_loads_no_record_and_nothing_slow(folder: Path, words: tuple[str, ...]) -> None:
     loaded = _run(folder, *words)
     assert not _packages(loaded) & SLOW
-    assert "aof.core.tasks.task" not in loaded
-    assert "aof.stores.filesystem.log" not in loaded
+    assert "aof.core.model.task" not in loaded
+    assert "aof.stores.filesystem.log.writer" not in loaded
 
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
@@ -125,9 +125,9 @@ def test_settings_are_checked_without_msgspec(folder: Path) -> None:
 
 def test_who_looks_at_a_task_that_nobody_edited_loads_no_rules(folder: Path) -> None:
     loaded = _run(folder, "show", "001")
-    assert "aof.core.tasks.decide" not in loaded
-    assert "aof.stores.filesystem.log" not in loaded
-    assert "aof.stores.filesystem.foreign" not in loaded
+    assert "aof.core.engine.decide" not in loaded
+    assert "aof.stores.filesystem.log.writer" not in loaded
+    assert "aof.stores.filesystem.working_copy.changes" not in loaded
 
 
 def test_who_creates_a_task_loads_no_index(folder: Path) -> None:
@@ -136,7 +136,7 @@ def test_who_creates_a_task_loads_no_index(folder: Path) -> None:
 
 def test_help_loads_nothing_but_the_command_line(folder: Path) -> None:
     ours = {name for name in _run(folder, "--help") if name.startswith("aof")}
-    assert all(name in ("aof", "aof.printable") or name.startswith("aof.adapters") for name in ours)
+    assert all(name in ("aof", "aof._support.printable") or name.startswith("aof.adapters") for name in ours)
 
 
 def test_every_verb_names_a_handler_that_exists() -> None:
@@ -144,7 +144,7 @@ def test_every_verb_names_a_handler_that_exists() -> None:
 
     for verb in VERBS:
         module, function = verb.handler.split(":")
-        assert callable(getattr(import_module(f"aof.adapters.cli.verbs.{module}"), function))
+        assert callable(getattr(import_module(f"aof.adapters.cli.commands.{module}"), function))
 
 
 def test_both_ways_to_json_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

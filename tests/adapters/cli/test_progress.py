@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.progress import Progress, Silent, progress
+from aof.adapters.cli.terminal.progress import Progress, Silent, progress
 from aof.adapters.system import SystemClock
-from aof.bootstrap import open_fabric
-from aof.stores.filesystem.locks import Locks
+from aof.entrypoints.bootstrap import open_fabric
+from aof.stores.filesystem.io.locks import Locks
 from tests.support.terminal import readable
 
 CLEAR = b"\r\x1b[K"

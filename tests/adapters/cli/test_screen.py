@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import aof
-from aof.adapters.cli.measuring import clean, cut, pad, width, wrap
+from aof.adapters.cli.terminal.text_width import clean, cut, pad, width, wrap
 from tests.support.terminal import plain, shown
 
 PLAIN = {"NO_COLOR": "1"}

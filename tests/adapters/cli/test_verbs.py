@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.vocabulary import VERBS
-from aof.bootstrap import default_actor, open_fabric
-from aof.core.ids import is_agent_name
+from aof.adapters.cli.spec.tasks import VERBS
+from aof.core.model.ids import is_agent_name
+from aof.entrypoints.bootstrap import default_actor, open_fabric
 from tests.adapters.cli.conftest import Aof
 from tests.support.terminal import AOF, DEADLINE, environment
 

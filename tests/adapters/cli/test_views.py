@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.reference import reference
-from aof.adapters.cli.vocabulary import VERBS
+from aof.adapters.cli.help.reference import reference
+from aof.adapters.cli.spec.tasks import VERBS
 from tests.adapters.cli.conftest import Aof
 from tests.support.terminal import AOF, DEADLINE
 
@@ -158,7 +158,7 @@ def test_bash_completes_verbs_and_options(aof: Aof, tmp_path: Path) -> None:
 
 def test_the_reference_is_what_the_tables_say() -> None:
     written = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    assert written == reference(), "write it anew: python -m aof.adapters.cli.reference > docs/reference/cli.md"
+    assert written == reference(), "write it anew: python -m aof.adapters.cli.help.reference > docs/reference/cli.md"
 
 
 @pytest.mark.parametrize(

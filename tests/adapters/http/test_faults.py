@@ -12,12 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from aof.adapters.http import app as application
-from aof.adapters.http import routes, stream
-from aof.adapters.http.answers import PREFIX, method_of
+from aof.adapters.http.api import event_stream, routes
+from aof.adapters.http.api.responses import PREFIX, method_of
 from aof.adapters.http.app import HttpSettings, make_app
-from aof.app.calling import Caller
-from aof.app.catalogue import OPERATIONS
-from aof.bridge import Follower
+from aof.app.async_bridge import Follower
+from aof.app.operations.call import Caller
+from aof.app.operations.catalogue import OPERATIONS
 from aof.testing import memory_fabric
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
@@ -62,7 +62,7 @@ def test_a_fault_outside_of_the_operations_is_an_answer_too(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(stream, "_wanted", breaks)
+        broken.setattr(event_stream, "_wanted", breaks)
         check(client.get(f"{PREFIX}/events"), caplog)
     with monkeypatch.context() as broken:
         broken.setattr(application, "answer", breaks)
@@ -73,7 +73,7 @@ def test_a_fault_outside_of_the_operations_is_an_answer_too(
 def test_a_fault_while_the_log_is_followed_ends_no_server(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("aof.bridge._AFTER_A_FAULT", 0.0)
+    monkeypatch.setattr("aof.app.async_bridge._AFTER_A_FAULT", 0.0)
     fabric = memory_fabric()
     calls = 0
     wait = fabric.store.wait

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from starlette.datastructures import Headers
 
-from aof.adapters.http.failures import Failures
-from aof.adapters.http.grants import Grants
 from aof.adapters.http.guard import Authenticate, Guard, Limits
+from aof.adapters.http.limits.failures import Failures
+from aof.adapters.http.limits.grants import Grants
+from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.names import check_names
-from aof.adapters.http.traffic import Traffic
-from aof.app.calling import Caller
-from aof.core.errors import NotAllowed
+from aof.app.operations.call import Caller
+from aof.core.model.errors import NotAllowed
 
 _BOUND = 20
 _LIMITS = Limits(hosts=("localhost",), open_paths=("/health",), max_body=1000, body_seconds=0.05)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aof.adapters.http.serving import HttpServer, ServerLimits, listen
-from aof.adapters.http.traffic import Traffic
+from aof.adapters.http.limits.traffic import Traffic
+from aof.adapters.http.server import HttpServer, ServerLimits, listen
 
 _BOUND = 20
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.protocol import Times
-from aof.adapters.http.serving import HttpServer, ServerLimits, listen
-from aof.adapters.http.traffic import Traffic
+from aof.adapters.http.server import HttpServer, ServerLimits, listen
 
 _BOUND = 30
 _QUICK = Times(headers=0.3, body=0.3, idle=1.0, stall=0.3)

@@ -13,8 +13,8 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, TextContent
 
 from aof.adapters.mcp import server
 from aof.adapters.mcp.tools import broken
-from aof.app.catalogue import OPERATIONS
-from aof.core.errors import InvalidInput
+from aof.app.operations.catalogue import OPERATIONS
+from aof.core.model.errors import InvalidInput
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
 

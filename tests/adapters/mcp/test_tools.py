@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from aof.adapters.mcp.tools import tools
-from aof.app.catalogue import TIERS
+from aof.app.operations.catalogue import TIERS
 
 
 def test_no_tool_wants_an_argument_repeated_in_a_header() -> None:

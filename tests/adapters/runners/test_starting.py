@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from aof._support.beneath import Beneath
 from aof.adapters.runners import places
-from aof.beneath import Beneath
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import create, events, first_run, freeze, note, once, processes, task
 from tests.support.service import BOUND, SETTINGS, Up, chart, directory, eventually, lives, scripted
 

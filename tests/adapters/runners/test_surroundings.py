@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from aof.adapters.runners.environment import dropped, secrets, variables
 from aof.adapters.runners.redaction import Redaction
-from aof.bootstrap import init_data_dir
-from aof.core.secret_names import looks_secret
+from aof.core.validation.secret_names import looks_secret
+from aof.entrypoints.bootstrap import init_data_dir
 from aof.ports.runner import Work
 from tests.support.served import create, once, output
 from tests.support.service import Up, directory, scripted

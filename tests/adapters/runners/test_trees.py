@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.runners import cgroups, spawner
-from aof.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import create, first_run, note, once, processes
 from tests.support.service import BOUND, Up, directory, eventually, lives, scripted
 

@@ -8,10 +8,10 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
-from aof.core.org.judge import judge
+from aof.core.org.chart_validation import judge
 from aof.core.org.routing import route
-from aof.core.org.work import Work
-from aof.stores.filesystem.org_file import OrgFile
+from aof.core.org.work_profile import Work
+from aof.stores.filesystem.records.org_chart import OrgFile
 from tests.core.org.test_reference import REFERENCE
 
 NAMES = st.sampled_from(["ada", "bob", "eng", "dev", "human", "", "a b"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from aof.core.model.org_chart import Agent, Autonomy, Limits
 from aof.core.org.autonomy import BY_LEVEL, limits_of, too_little
-from aof.core.org.chart import Agent, Autonomy, Limits
 
 FIGURES = {
     0: (5, 10, 0, 0, 10),

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.core.durations import duration_ms
-from aof.core.org.chart import EMPTY, OrgChart
-from aof.core.org.judge import judge
+from aof.core.model.org_chart import EMPTY, OrgChart
+from aof.core.model.times import duration_ms
+from aof.core.org.chart_validation import judge
 
 CHART: dict[str, Any] = {
     "schemaVersion": 1,

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.org.chart import HUMAN
+from aof.core.model.org_chart import HUMAN
 from aof.core.org.escalation import chain
 from tests.core.org.test_chart import chart_of
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from aof.core.engine.needs import needs
+from aof.core.model import commands as c
+from aof.core.model.policy import Policy
 from aof.core.org.capacity import full
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
-from aof.core.tasks.needs import needs
 from tests.core.org.test_chart import chart_of
 from tests.support.world import World
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.findings import Finding
-from aof.core.org.judge import judge
+from aof.core.org.chart_validation import judge
+from aof.core.validation.findings import Finding
 from tests.core.org.test_chart import CHART
 from tests.support.requirements import requirement
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from aof.core.org import chart as model
-from aof.core.org import judge as judging
+from aof.core.model import org_chart as model
+from aof.core.org import chart_validation as judging
 from aof.core.org.rights import KINDS_BY_NAME
-from aof.stores.filesystem.org_file import OrgFile
+from aof.stores.filesystem.records.org_chart import OrgFile
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = (ROOT / "docs" / "reference" / "org-chart.md").read_text()

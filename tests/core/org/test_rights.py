@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from aof.core.model import commands as c
+from aof.core.model.policy import Policy
 from aof.core.org.rights import RIGHTS, kind_of
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
 from tests.core.org.test_chart import chart_of
 from tests.support.world import World
 

@@ -8,13 +8,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from aof.core.model.commands import Create
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.task import Routing
 from aof.core.org.capacity import full
-from aof.core.org.chart import OrgChart
-from aof.core.org.judge import judge
+from aof.core.org.chart_validation import judge
 from aof.core.org.routing import Route, pools, refusal, route, stranded
-from aof.core.org.work import Work, bad_capabilities, required, work_of
-from aof.core.tasks.commands import Create
-from aof.core.tasks.task import Routing
+from aof.core.org.work_profile import Work, bad_capabilities, required, work_of
 from tests.core.org.test_chart import chart_of
 from tests.support.requirements import requirement
 from tests.support.world import World

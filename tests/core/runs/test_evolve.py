@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aof.core.runs.evolve import evolve_result, evolve_run
-from aof.core.runs.run import Result, Run
-from aof.core.tasks import commands as c
+from aof.core.evolve.run import evolve_result, evolve_run
+from aof.core.model import commands as c
+from aof.core.model.run import Result, Run
 from tests.support.world import MINUTE, World
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
 from tests.support.world import MINUTE, World
 
 WRITES: list[tuple[type[c.OnTask], dict[str, Any]]] = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import InvalidInput
+from aof.core.model.errors import InvalidInput
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.clock import ManualClock
 
 DAY = 86_400

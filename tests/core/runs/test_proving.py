@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.errors import ActorMismatch, StaleLease, Unauthenticated
-from aof.core.records import Records
-from aof.core.runs.proving import contradicted, secret_of, understood, unproven
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Lease, Task
+from aof.core.model import commands as c
+from aof.core.model.errors import ActorMismatch, StaleLease, Unauthenticated
+from aof.core.model.records import Records
+from aof.core.model.task import Lease, Task
+from aof.core.runs.authentication import contradicted, secret_of, understood, unproven
 
 TASK = "TASK-2026-03-02-001"
 RUN = "RUN-2026-03-02-001-1"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Lease
+from aof.core.model.times import iso
 from aof.core.runs.lease import lease_end
-from aof.core.runs.pulse import Boot, present, running_for, stamped
-from aof.core.runs.run import Heartbeat
-from aof.core.tasks.task import Lease
-from aof.core.times import iso
+from aof.core.runs.lease_clock import Boot, present, running_for, stamped
 from tests.support.world import MINUTE, MONDAY
 
 HOURS = 120 * MINUTE

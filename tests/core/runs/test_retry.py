@@ -6,10 +6,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.policy import Policy
+from aof.core.model import commands as c
+from aof.core.model.policy import Policy
+from aof.core.model.times import millis
 from aof.core.runs.retry import backoff_ms
-from aof.core.tasks import commands as c
-from aof.core.times import millis
 from tests.support.world import MINUTE, SECOND, World
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
 from tests.support.world import World
 
 

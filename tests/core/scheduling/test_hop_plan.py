@@ -8,19 +8,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.ids import run_place
-from aof.core.org.chart import Agent, Autonomy, OrgChart, Runner, Team, TeamLimits
-from aof.core.policy import Policy
-from aof.core.runs.run import Heartbeat
-from aof.core.scheduling.charted import crew_of
+from aof.core.model import commands as c
+from aof.core.model.ids import run_place
+from aof.core.model.org_chart import Agent, Autonomy, OrgChart, Runner, Team, TeamLimits
+from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Task
+from aof.core.model.times import iso
+from aof.core.model.workflow_state import workflow_of
 from aof.core.scheduling.crew import Crew
+from aof.core.scheduling.org_crew import crew_of
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.policy import Scheduling
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Task
-from aof.core.times import iso
-from aof.core.workflows.state import workflow_of
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE
 

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.ids import split_task_id, task_id
-from aof.core.policy import Policy
-from aof.core.runs.run import Heartbeat
+from aof.core.model.ids import split_task_id, task_id
+from aof.core.model.lifecycle import PRIORITIES, priority_rank
+from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Blocked, Cancel, Lease, Retry, Routing, Task
+from aof.core.model.times import iso
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.policy import Scheduling
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
-from aof.core.tasks.lifecycle import PRIORITIES, priority_rank
-from aof.core.tasks.task import Blocked, Cancel, Lease, Retry, Routing, Task
-from aof.core.times import iso
 from tests.support.world import MINUTE, MONDAY
 
 AGENTS = ("ada", "bert", "cleo")

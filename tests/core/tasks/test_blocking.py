@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import BLOCKED_KINDS
+from aof.core.model import commands as c
+from aof.core.model.lifecycle import BLOCKED_KINDS
 from tests.support.world import MINUTE, World
 
 

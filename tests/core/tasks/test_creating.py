@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.policy import Policy
 from tests.support.world import World
 
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from aof.core.errors import AofError
-from aof.core.tasks import commands as c
-from aof.core.tasks.decide import _DECIDERS
+from aof.core.engine.decide import _DECIDERS
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError
 from tests.support.world import World
 
 MEGABYTE = "x" * 1_000_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.events import Event
-from aof.core.tasks import commands as c
-from aof.core.tasks.evolve import evolve
-from aof.core.tasks.task import Task
+from aof.core.evolve.task import evolve
+from aof.core.model import commands as c
+from aof.core.model.events import Event
+from aof.core.model.task import Task
 from tests.support.world import MINUTE, World
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.policy import Policy
 from aof.core.tasks.graph import find_path
-from aof.core.tasks.lifecycle import FINISHED
 from tests.support.world import MINUTE, World
 
 

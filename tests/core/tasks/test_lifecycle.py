@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import STATUSES, TRANSITIONS, allows, priority_rank
+from aof.core.model import commands as c
+from aof.core.model.lifecycle import STATUSES, TRANSITIONS, allows, priority_rank
 from tests.support.world import World
 
 PAIRS = list(itertools.product(STATUSES, STATUSES))

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.tasks.merging import merge_fields, merge_text
+from aof.core.tasks.merge import merge_fields, merge_text
 
 FIELDS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 LINES = st.lists(st.sampled_from(["one\n", "two\n", "three\n", "four\n"]), max_size=8).map("".join)

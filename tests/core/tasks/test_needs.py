@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.records import Records
-from aof.core.tasks import commands as c
-from aof.core.tasks.decide import _DECIDERS
-from aof.core.tasks.needs import needs
+from aof.core.engine.decide import _DECIDERS
+from aof.core.engine.needs import needs
+from aof.core.model import commands as c
+from aof.core.model.records import Records
 from tests.support.world import World
 
 

@@ -9,12 +9,12 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given, settings
 
-from aof.core.runs.run import Heartbeat
-from aof.core.tasks import commands as c
-from aof.core.tasks.lifecycle import BLOCKED_KINDS, CAUSES, STATUSES
-from aof.core.tasks.normalized import Normalized, normalized_status
-from aof.core.tasks.task import Blocked, Cancel, Failure, Lease, Retry
-from aof.core.times import iso
+from aof.core.model import commands as c
+from aof.core.model.lifecycle import BLOCKED_KINDS, CAUSES, STATUSES
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Blocked, Cancel, Failure, Lease, Retry
+from aof.core.model.times import iso
+from aof.core.tasks.normalized_status import Normalized, normalized_status
 from tests.support.requirements import requirement
 from tests.support.world import MINUTE, MONDAY, World
 

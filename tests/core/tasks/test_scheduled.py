@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Task
+from aof.core.model import commands as c
+from aof.core.model.task import Task
 from tests.support.world import World
 
 

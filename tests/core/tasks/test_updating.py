@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
 from tests.support.world import MINUTE, World
 
 

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.tasks import worklog
+from aof.core.tasks import work_log
 
 AT = "2026-03-02T09:00:00.000Z"
 
@@ -24,13 +24,13 @@ AT = "2026-03-02T09:00:00.000Z"
     ],
 )
 def test_an_entry_stands_at_the_end_of_the_section(body: str, result: str) -> None:
-    assert worklog.append(body, AT, "x") == result
+    assert work_log.append(body, AT, "x") == result
 
 
 def test_the_lines_of_an_entry_stay_in_its_list_item() -> None:
-    body = worklog.append("", AT, "one\r\n## two\rthree\n```")
+    body = work_log.append("", AT, "one\r\n## two\rthree\n```")
     assert body.splitlines()[2:] == [f"- {AT} one", "  ## two", "  three", "  ```"]
-    assert worklog.append(body, AT, "later").endswith(f"  ```\n- {AT} later\n")
+    assert work_log.append(body, AT, "later").endswith(f"  ```\n- {AT} later\n")
 
 
 @pytest.mark.parametrize(
@@ -44,27 +44,27 @@ def test_the_lines_of_an_entry_stay_in_its_list_item() -> None:
 )
 @pytest.mark.parametrize("before", ["", "Text\n\n"])
 def test_a_heading_within_code_is_no_section(code: str, before: str) -> None:
-    body = worklog.append(before + code, AT, "x")
+    body = work_log.append(before + code, AT, "x")
     assert body == f"{before}{code}\n## Work Log\n\n- {AT} x\n"
-    assert worklog.append(body, AT, "y") == f"{body}- {AT} y\n"
+    assert work_log.append(body, AT, "y") == f"{body}- {AT} y\n"
 
 
 def test_a_heading_within_code_does_not_end_the_section() -> None:
     body = "## Work Log\n\n- a\n\n```sh\n# a comment\n```\n"
-    assert worklog.append(body, AT, "x") == f"{body}- {AT} x\n"
+    assert work_log.append(body, AT, "x") == f"{body}- {AT} x\n"
 
 
 def test_a_fence_that_is_never_closed_hides_nothing() -> None:
     body = "```\ncode\n"
     for number in range(3):
-        body = worklog.append(body, AT, str(number))
+        body = work_log.append(body, AT, str(number))
     assert body.count("## Work Log") == 1
 
 
 def test_windows_line_ends_are_understood_and_kept() -> None:
     body = "Text\r\n\r\n## Work Log\r\n\r\n- a\r\n"
-    assert worklog.append(body, AT, "x") == f"{body}- {AT} x\r\n"
-    assert worklog.description(body) == "Text\r\n\r\n"
+    assert work_log.append(body, AT, "x") == f"{body}- {AT} x\r\n"
+    assert work_log.description(body) == "Text\r\n\r\n"
 
 
 @given(
@@ -74,10 +74,10 @@ def test_windows_line_ends_are_understood_and_kept() -> None:
     texts=st.lists(st.text(max_size=30), min_size=1, max_size=4),
 )
 def test_appending_keeps_what_was_there_and_makes_one_section(body: str, texts: list[str]) -> None:
-    grown = worklog.append(body, AT, "first")
+    grown = work_log.append(body, AT, "first")
     headings = grown.count("## Work Log")
     for text in texts:
-        before, grown = grown, worklog.append(grown, AT, text.replace("## Work Log", ""))
+        before, grown = grown, work_log.append(grown, AT, text.replace("## Work Log", ""))
         assert len(grown) > len(before)
         kept = iter(grown)
         assert all(char in kept for char in before.replace("\r", "").replace("\n", "")), (
@@ -88,12 +88,12 @@ def test_appending_keeps_what_was_there_and_makes_one_section(body: str, texts: 
 
 @given(text=st.text(st.sampled_from(list("ab# \n")), max_size=30))
 def test_setting_the_same_description_again_changes_nothing(text: str) -> None:
-    body = worklog.append("Old\n", AT, "entry")
-    once = worklog.with_description(body, text)
-    assert worklog.with_description(once, text) == once
-    assert worklog.with_description(once, worklog.description(once)) == once
+    body = work_log.append("Old\n", AT, "entry")
+    once = work_log.with_description(body, text)
+    assert work_log.with_description(once, text) == once
+    assert work_log.with_description(once, work_log.description(once)) == once
     assert once.endswith(f"## Work Log\n\n- {AT} entry\n")
 
 
 def test_a_body_ends_with_a_newline_unless_it_is_empty() -> None:
-    assert [worklog.ended(text) for text in ("", "a", "a\n")] == ["", "a\n", "a\n"]
+    assert [work_log.ended(text) for text in ("", "a", "a\n")] == ["", "a\n", "a\n"]

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from aof.core.workflows.checking import check
+from aof.core.workflows.template_validation import check
 from tests.support.strategies import json_values
 from tests.support.workflows import DIAMOND, REVIEW, hop, templates
 

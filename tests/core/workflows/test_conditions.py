@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.workflows.checking import check
 from aof.core.workflows.conditions import DEPTH, OPERATORS, holds, problems
+from aof.core.workflows.template_validation import check
 from tests.support.requirements import requirement
 from tests.support.workflows import hop
 

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.policy import Policy
 from aof.core.workflows.timers import due
 from tests.support.workflows import Gated, templates
 from tests.support.world import MINUTE

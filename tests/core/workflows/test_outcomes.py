@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.errors import HopRoleMismatch
-from aof.core.events import Draft
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
-from aof.core.records import Decision
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.errors import HopRoleMismatch
+from aof.core.model.events import Draft
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.records import Decision
 from aof.core.workflows.timers import deadlines, due
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE

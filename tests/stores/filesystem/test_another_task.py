@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors import AnotherTask, AofError
+from aof.core.model.errors import AnotherTask, AofError
 from tests.support.desk import Desk
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.locks import Locks
+from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk

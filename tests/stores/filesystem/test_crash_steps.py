@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.disks import DyingDisk, Killed, Moment, Step, writes_data
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, open_store

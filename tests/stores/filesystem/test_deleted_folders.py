@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import diagnose, open_fabric
-from aof.core.errors import LockTimeout
-from aof.stores.filesystem.checkpoint import boot_id
-from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.log import LOCK
+from aof.core.model.errors import LockTimeout
+from aof.entrypoints.bootstrap import diagnose, open_fabric
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.log.writer import LOCK
+from aof.stores.filesystem.recovery.checkpoint import boot_id
 from tests.support.clock import ManualClock
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.log_bench import MONDAY, Bench, another, commit_of

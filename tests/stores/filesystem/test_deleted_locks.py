@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from aof.bootstrap import open_fabric
-from aof.core.errors import AlreadyClaimed, AofError, StorageFailed
-from aof.core.events import Draft
+from aof.core.model.errors import AlreadyClaimed, AofError, StorageFailed
+from aof.core.model.events import Draft
+from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow
 from tests.support.indexes import store_of
 from tests.support.processes import Worker

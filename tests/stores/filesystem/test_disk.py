@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.disk import Disk
+from aof.stores.filesystem.io.disk import Disk
 
 
 def flush(disk: Disk, path: Path) -> None:

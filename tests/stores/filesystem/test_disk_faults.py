@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors import AofError, CommitUnknown, DiskFull, LogPoisoned, StorageFailed
-from aof.stores.filesystem.chain import decode
-from aof.stores.filesystem.log_state import STAMP_AT
+from aof.core.model.errors import AofError, CommitUnknown, DiskFull, LogPoisoned, StorageFailed
+from aof.stores.filesystem.log.chain import decode
+from aof.stores.filesystem.log.state import STAMP_AT
 from tests.support.disks import FailingDisk, Step
 from tests.support.invariants import check_invariants, check_it_goes_on, log_lines, open_store
 from tests.support.scenarios import STORIES, Story, Teller, claim, copy, create, prepare, progress

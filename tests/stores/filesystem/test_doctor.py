@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from aof.adapters.system import SystemClock
-from aof.app.maintenance import Diagnosis, doctor
-from aof.bootstrap import diagnose, init_data_dir, open_fabric
-from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Event
-from aof.core.policy import Policy
+from aof.app.maintenance.service import Diagnosis, doctor
+from aof.core.model.errors import AofError, LogDamaged
+from aof.core.model.events import Event
+from aof.core.model.policy import Policy
+from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
 from aof.ports.store import Problem
-from aof.stores.filesystem.intents import STATE_AT
-from aof.stores.filesystem.reader import Reader
+from aof.stores.filesystem.log.reader import Reader
+from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
@@ -486,7 +486,7 @@ def test_a_list_does_not_show_what_was_never_proven_durable(desk: Desk) -> None:
 
 def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     root = Path(__file__).parents[3]
-    sources = [*(root / "src/aof/stores/filesystem/doctor").glob("*.py"), root / "src/aof/app/maintenance.py"]
+    sources = [*(root / "src/aof/stores/filesystem/doctor").glob("*.py"), root / "src/aof/app/maintenance/service.py"]
     found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
     found |= {"log_damaged", "unreadable_task", "another_task", "log_line_endings"}
     described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")

@@ -11,8 +11,8 @@ import pytest
 
 import aof
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.stores.filesystem import git_index
+from aof.core.model.errors import AofError
+from aof.stores.filesystem.working_copy import git_index
 from tests.support.terminal import aof as command
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.errors import AofError
-from aof.stores.filesystem import layout
+from aof.core.model.errors import AofError
+from aof.stores.filesystem.working_copy import frontmatter
 from tests.support.desk import Desk
 from tests.support.disks import Step, SteppingDisk
 from tests.support.invariants import check_invariants
@@ -132,8 +132,8 @@ def test_a_file_with_windows_line_ends_stays_readable_whatever_we_write_into_it(
     assert desk.fabric.get(task_id).metadata == {"size": "xl"}
     assert b"# mine\r\n" in path.read_bytes()
     long = {"k" * 1_100: 1}
-    text = "mine: yes\r\n" + layout.rewrite("# c\r\n", {"metadata": long})
-    assert layout.read(text)["metadata"] == long, "what YAML could not read is read as what we write"
+    text = "mine: yes\r\n" + frontmatter.rewrite("# c\r\n", {"metadata": long})
+    assert frontmatter.read(text)["metadata"] == long, "what YAML could not read is read as what we write"
     check_invariants(desk.root, edited=True)
 
 

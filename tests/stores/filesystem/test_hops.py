@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.policy import Policy
-from aof.core.workflows.state import workflow_of
-from aof.stores.filesystem.disk import Disk
+from aof.core.model.policy import Policy
+from aof.core.model.workflow_state import workflow_of
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.records.workflows import WorkflowFiles
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.workflow_files import WorkflowFiles
-from aof.stores.memory_workflows import FixedWorkflows
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.desk import contents
 from tests.support.workflows import DIAMOND

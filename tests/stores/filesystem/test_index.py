@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.errors import AlreadyClaimed, NothingReady
+from aof.core.model.errors import AlreadyClaimed, NothingReady
 from aof.ports.lists import Query
-from aof.stores.filesystem import cache, indexing
-from aof.stores.filesystem import database as database_file
+from aof.stores.filesystem.index import builder, file
+from aof.stores.filesystem.index import database as database_file
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.indexes import caught_up, from_the_log, open_fabric, store_of
@@ -231,14 +231,14 @@ class TestWriters:
         expected = from_the_log(live)
         if step == "build":
             (root / "index.sqlite").unlink()
-        really = getattr(indexing, step)
+        really = getattr(builder, step)
 
         def die(number: int) -> None:
             def dying(*arguments: Any) -> None:
                 really(*arguments)
                 os._exit(0)  # everything is written, nothing is noted
 
-            monkeypatch.setattr(indexing, step, dying)
+            monkeypatch.setattr(builder, step, dying)
             with open_fabric(root, SystemClock()) as mine:
                 caught_up(mine)
 
@@ -254,7 +254,7 @@ class TestWriters:
         def die(number: int) -> None:
             mine = open_fabric(root, SystemClock())
             store = store_of(mine)
-            held = store.locks.acquire(cache.LOCK)
+            held = store.locks.acquire(file.LOCK)
             assert held is not None
             store.index._cache._dirty(held)
             database = database_file.connect(str(root / "index.sqlite"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 
-from aof.app.execute import _load
+from aof.app.commands.unit_of_work import _load
 from aof.app.fabric import Fabric
-from aof.core.tasks import commands as c
+from aof.core.model import commands as c
+from aof.core.model.times import iso
 from aof.core.tasks.graph import readiness
-from aof.core.times import iso
 from aof.ports.lists import Query
 from aof.ports.store import Scope
 from aof.stores.filesystem.store import FilesystemStore

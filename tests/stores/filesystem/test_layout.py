@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aof.core.errors import UnreadableTask
-from aof.stores.filesystem.layout import read, rewrite, same
+from aof.core.model.errors import UnreadableTask
+from aof.stores.filesystem.working_copy.frontmatter import read, rewrite, same
 from tests.support.strategies import json_values
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import serve
-from aof.stores.filesystem.files import TaskFiles
+from aof.entrypoints.bootstrap import serve
+from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed
 from tests.support.indexes import open_fabric

@@ -12,17 +12,17 @@ from selectors import DefaultSelector
 import pytest
 
 import aof
+from aof._support.beneath import Beneath, LinkInTheWay
 from aof.adapters.notify.file import FileNotifier
 from aof.adapters.runners.process import ProcessRunner
 from aof.adapters.system import SystemClock
-from aof.beneath import Beneath, LinkInTheWay
-from aof.core.errors import AofError, LinkRefused, RunnerFailed
+from aof.core.model.errors import AofError, LinkRefused, RunnerFailed
 from aof.ports.notifier import Notification
 from aof.ports.runner import Ended, Work
 from aof.ports.tokens import Token
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.paths import DIRECTORIES
-from aof.stores.filesystem.tokens import TokenFile
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.paths import DIRECTORIES
+from aof.stores.filesystem.records.tokens import TokenFile
 from tests.support.terminal import aof as command
 
 

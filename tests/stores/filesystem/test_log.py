@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors import DiskFull, LockTimeout, LogDamaged
-from aof.core.events import Event
-from aof.stores.filesystem import chain
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.line_end import GENESIS
-from aof.stores.filesystem.log import LOCK
-from aof.stores.filesystem.reader import Position
-from aof.stores.filesystem.replaced import LogReplaced
+from aof.core.model.errors import DiskFull, LockTimeout, LogDamaged
+from aof.core.model.events import Event
+from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.line_end import GENESIS
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
 from tests.support.clock import MONDAY as EARLY

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aof.bootstrap import diagnose
-from aof.core.errors import AofError
-from aof.core.events import Event
-from aof.stores.filesystem import chain
-from aof.stores.filesystem.line_end import GENESIS
+from aof.core.model.errors import AofError
+from aof.core.model.events import Event
+from aof.entrypoints.bootstrap import diagnose
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.line_end import GENESIS
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric, store_of
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors import CommitUnknown, LogPoisoned
-from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.log import Log
+from aof.core.model.errors import CommitUnknown, LogPoisoned
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.log.writer import Log
 from tests.support.clock import ManualClock
 from tests.support.disks import Killed
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, commit_of

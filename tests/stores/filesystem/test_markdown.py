@@ -13,9 +13,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aof.core.errors import PayloadTooLarge, UnreadableTask
-from aof.core.tasks.task import Lease, Routing, Task
-from aof.stores.filesystem.markdown import layout_after, parse, parse_foreign, parse_heads, prepare, render
+from aof.core.model.errors import PayloadTooLarge, UnreadableTask
+from aof.core.model.task import Lease, Routing, Task
+from aof.stores.filesystem.working_copy.markdown import layout_after, parse, parse_foreign, parse_heads, prepare, render
 from tests.support.strategies import tasks
 
 TASK = Task(

@@ -13,10 +13,10 @@ import pytest
 
 import aof
 from aof.adapters.system import SystemClock
-from aof.core.errors import InvalidInput, LockTimeout
+from aof.core.model.errors import InvalidInput, LockTimeout
 from aof.ports.tokens import Token
-from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.tokens import TokenFile
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.records.tokens import TokenFile
 from tests.support.terminal import aof as command
 
 NOBODY = 65534
@@ -194,7 +194,7 @@ def test_a_file_of_another_user_is_named_with_its_owner(tmp_path: Path) -> None:
     aof.init(tmp_path / "data")
     code = (
         f"import os; os.setuid({NOBODY})\n"
-        "import sys, aof\nfrom aof.stores.filesystem.failures import failed\n"
+        "import sys, aof\nfrom aof.stores.filesystem.io.os_errors import failed\n"
         "try:\n    open(sys.argv[1])\nexcept OSError as error:\n    print(failed(error, 'look').hint)\n"
     )
     (tmp_path / "secret").mkdir()

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import diagnose, init_data_dir, open_fabric
-from aof.core.errors import AofError
-from aof.stores.filesystem.log import Log
+from aof.core.model.errors import AofError
+from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
+from aof.stores.filesystem.log.writer import Log
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, commit_of
 

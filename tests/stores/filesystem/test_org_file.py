@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import diagnose, init_data_dir, open_fabric
-from aof.core.errors import UnusableOrgChart
+from aof.core.model.errors import UnusableOrgChart
+from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
 from aof.ports.org import OrgReport
-from aof.stores.filesystem.org_file import LIMIT, OrgFile
+from aof.stores.filesystem.records.org_chart import LIMIT, OrgFile
 from tests.support.processes import together
 
 GOOD = "agents:\n  - id: ada\n    concurrency: 1\n"

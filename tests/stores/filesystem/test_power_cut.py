@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from aof.core.errors import LogDamaged
-from aof.stores.filesystem import markdown
+from aof.core.model.errors import LogDamaged
 from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.working_copy import markdown
 from tests.support.clock import DAY
 from tests.support.disks import Step, SteppingDisk
 from tests.support.history import Cut, RecordingDisk, emptied, everything, nothing, torn

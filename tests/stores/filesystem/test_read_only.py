@@ -19,8 +19,8 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.policy import Policy
+from aof.core.model.policy import Policy
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.stores.filesystem.read_only import ReadOnlyStore
 from tests.adapters.cli.conftest import Said
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors import AofError
-from aof.core.ids import attempt_of, run_id, task_of_run
-from aof.core.runs.run import Result
-from aof.stores.filesystem.files import document
+from aof.core.model.errors import AofError
+from aof.core.model.ids import attempt_of, run_id, task_of_run
+from aof.core.model.run import Result
+from aof.stores.filesystem.working_copy.files import document
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric
 

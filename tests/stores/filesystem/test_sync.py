@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.maintenance import Synced
-from aof.core.ids import is_task_id
-from aof.stores.filesystem.scan import scan
+from aof.app.maintenance.service import Synced
+from aof.core.model.ids import is_task_id
+from aof.stores.filesystem.working_copy.scan import scan
 from tests.support.desk import Desk
 from tests.support.invariants import check_invariants, open_store
 from tests.support.processes import DEADLINE

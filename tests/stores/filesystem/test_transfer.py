@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.bootstrap import export_data_dir, import_data_dir, init_data_dir, open_fabric
-from aof.core.errors import AofError, Conflict, InvalidInput, PayloadTooLarge
-from aof.stores.filesystem import archive as archives
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.transfer import unpack
+from aof.core.model.errors import AofError, Conflict, InvalidInput, PayloadTooLarge
+from aof.entrypoints.bootstrap import export_data_dir, import_data_dir, init_data_dir, open_fabric
+from aof.stores.filesystem.archive import entries as archives
+from aof.stores.filesystem.archive.transfer import unpack
+from aof.stores.filesystem.io.disk import Disk
 
 
 class Killed(BaseException):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import UnreadableTask, UnusableOrgChart
-from aof.stores.filesystem.looking import LARGEST, read, unfit
-from aof.stores.filesystem.org_file import OrgFile
+from aof.core.model.errors import UnreadableTask, UnusableOrgChart
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.stores.filesystem.io.read import LARGEST, read, unfit
+from aof.stores.filesystem.records.org_chart import OrgFile
 
 Make = Callable[[Path], None]
 

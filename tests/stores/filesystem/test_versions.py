@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aof.bootstrap import diagnose, open_fabric
 from aof.config import load_settings
-from aof.core.errors import AofError
+from aof.core.model.errors import AofError
+from aof.entrypoints.bootstrap import diagnose, open_fabric
 from tests.data.make_format_1 import shown
 from tests.support.desk import Desk, contents
 from tests.support.invariants import check_invariants

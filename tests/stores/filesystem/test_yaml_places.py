@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import yaml
 from hypothesis import given, settings
 
-from aof.stores.filesystem.yaml_places import Path, places
+from aof.stores.filesystem.records.yaml_places import Path, places
 
 DOCUMENT = """\
 # a comment

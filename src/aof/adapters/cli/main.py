@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from aof.adapters.cli import terminal
-from aof.adapters.cli.grammar import SCHEMA_VERSION
-from aof.adapters.cli.parsing import Parsed, UsageError, parse
+from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
+from aof.adapters.cli.spec.parser import Parsed, UsageError, parse
+from aof.adapters.cli.terminal import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from aof.adapters.cli.answer import Answer, Context
-    from aof.core.errors import AofError
+    from aof.adapters.cli.output import Answer, Context
+    from aof.core.model.errors import AofError
 
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
@@ -30,11 +30,11 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     as_json = any(word in _AS_JSON for word in words)
     _take_standard_streams()
-    before = terminal.guard()
+    before = streams.guard()
     try:
         return _carried_out(words, as_json=as_json)
     finally:
-        terminal.unguard(before)
+        streams.unguard(before)
 
 
 def _carried_out(words: list[str], *, as_json: bool) -> int:
@@ -105,7 +105,7 @@ class _Unneeded:
 
 
 def _run(parsed: Parsed) -> int:
-    from aof.adapters.cli.answer import Context, deliver
+    from aof.adapters.cli.output import Context, deliver
 
     context = Context(parsed.options, _open)
     if parsed.verb is None or parsed.options.get("help"):
@@ -116,7 +116,7 @@ def _run(parsed: Parsed) -> int:
         return deliver(context, handler(context, parsed.values))
     except Exception as error:
         if getattr(error, "code", "") == "task_not_found":
-            from aof.adapters.cli.nearby import suggest
+            from aof.adapters.cli.help.suggestions import suggest
 
             suggest(context, error)
         raise
@@ -126,8 +126,8 @@ def _run(parsed: Parsed) -> int:
 
 def _help(parsed: Parsed) -> Answer:
     """Help on a verb, or on all; nothing at all is asked for by options alone."""
-    from aof.adapters.cli.answer import Answer
-    from aof.adapters.cli.helping import help_text
+    from aof.adapters.cli.help.help import help_text
+    from aof.adapters.cli.output import Answer
 
     if parsed.verb is None and parsed.options and not parsed.options.get("help"):
         raise UsageError("there is no verb in this call", "see 'aof --help'")
@@ -140,26 +140,26 @@ def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], 
     from importlib import import_module
 
     handler: Callable[[Context, dict[str, Any]], Any] = getattr(
-        import_module(f"aof.adapters.cli.verbs.{module}"), function
+        import_module(f"aof.adapters.cli.commands.{module}"), function
     )
     return handler
 
 
 def _open(name: str) -> Any:
     """The console script is where a process puts its parts together; verbs get them from here."""
-    from aof import bootstrap
+    from aof.entrypoints import bootstrap
 
     return getattr(bootstrap, name)
 
 
 def _refused(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong; tells the exit code."""
-    from aof.adapters.cli.answer import Unsaid
-    from aof.core.errors import AofError
+    from aof.adapters.cli.output import Unsaid
+    from aof.core.model.errors import AofError
 
     if isinstance(error, Unsaid):
         _mute()
-        terminal.complain(f"it is done, but the answer could not be written: {error}")
+        streams.complain(f"it is done, but the answer could not be written: {error}")
         return 1
     if not isinstance(error, AofError):
         error = _as_ours(error)
@@ -171,7 +171,7 @@ def _as_ours(error: Exception) -> AofError:
     """What nobody has foreseen, in one sentence."""
     import errno
 
-    from aof.core.errors import DiskFull, Internal, InvalidInput, NotFound, StorageFailed
+    from aof.core.model.errors import DiskFull, Internal, InvalidInput, NotFound, StorageFailed
 
     if isinstance(error, FileNotFoundError) and error.filename:
         return NotFound(f"there is no {error.filename}", "check the path")
@@ -191,7 +191,7 @@ def _as_ours(error: Exception) -> AofError:
 def _hint(error: AofError) -> str:
     if error.call is None:
         return error.hint
-    from aof.adapters.cli.spelling import spell
+    from aof.adapters.cli.help.spelling import spell
 
     return f"{error.hint}: {spell(error.call)}" if error.hint else spell(error.call)
 
@@ -200,7 +200,7 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
     if as_json:
         import json
 
-        from aof.printable import escaped
+        from aof._support.printable import escaped
 
         error: dict[str, Any] = {"code": code, "message": message, "hint": hint}
         if details:
@@ -209,7 +209,7 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
         sys.stdout.buffer.write(escaped(text).encode() + b"\n")
         sys.stdout.flush()
         return
-    terminal.complain(f"{message} [{code}]", hint)
+    streams.complain(f"{message} [{code}]", hint)
 
 
 if __name__ == "__main__":

@@ -20,20 +20,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from aof.adapters.http.answers import PREFIX, answer, failure, fault
-from aof.adapters.http.failures import Failures
-from aof.adapters.http.grants import Grants, ValidTokens
+from aof.adapters.http.api.event_stream import event_stream
+from aof.adapters.http.api.openapi import document
+from aof.adapters.http.api.responses import PREFIX, answer, failure, fault
+from aof.adapters.http.api.routes import operation_routes
 from aof.adapters.http.guard import Authenticate, Guard, Limits
-from aof.adapters.http.openapi import document
-from aof.adapters.http.routes import operation_routes
-from aof.adapters.http.stream import event_stream
-from aof.adapters.http.traffic import Traffic
-from aof.adapters.http.watching import Tell, log_it, watch
-from aof.app.calling import Caller
+from aof.adapters.http.limits.failures import Failures
+from aof.adapters.http.limits.grants import Grants, ValidTokens
+from aof.adapters.http.limits.traffic import Traffic
+from aof.adapters.http.limits.watcher import Tell, log_it, watch
+from aof.app.async_bridge import Follower
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.bridge import Follower
-from aof.core.errors import InvalidInput, NotFound
+from aof.app.operations.call import Caller
+from aof.core.model.errors import InvalidInput, NotFound
 
 _OPEN = ("/health", "/openapi.json")
 _EVENTS = f"{PREFIX}/events"

@@ -13,13 +13,13 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aof.adapters.http.answers import failure
-from aof.adapters.http.failures import Failures
-from aof.adapters.http.grants import Grants
+from aof.adapters.http.api.responses import failure
+from aof.adapters.http.limits.failures import Failures
+from aof.adapters.http.limits.grants import Grants
+from aof.adapters.http.limits.traffic import Traffic, network_of
 from aof.adapters.http.names import check_names
-from aof.adapters.http.traffic import Traffic, network_of
-from aof.app.calling import Caller
-from aof.core.errors import AofError, InvalidInput, PayloadTooLarge, TooManyRequests, Unauthenticated
+from aof.app.operations.call import Caller
+from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge, TooManyRequests, Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header

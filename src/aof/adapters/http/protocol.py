@@ -16,8 +16,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from aof.adapters.http.connections import Accepted, Connections, State
-from aof.adapters.http.traffic import Cause, Traffic, network_of
+from aof.adapters.http.limits.connections import Accepted, Connections, State
+from aof.adapters.http.limits.traffic import Cause, Traffic, network_of
 
 Phase = Literal["headers", "body", "rest", "closing", "idle", "answering"]
 _REST: Final = 2.0  # seconds for what is left of a body once the response has been sent

@@ -16,11 +16,11 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from aof.adapters.mcp.hub import CallerOf, Hub
 from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
-from aof.app.calling import Caller
-from aof.bridge import Follower
+from aof.adapters.mcp.server_state import CallerOf, Hub
+from aof.app.async_bridge import Follower
+from aof.app.operations.call import Caller
 
 _NO_SESSION = 404
 

@@ -12,13 +12,13 @@ import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ReadResourceResult, Resource, ResourceTemplate, TextResourceContents
 
-from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp.server_state import Hub
 from aof.adapters.mcp.tools import spell
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import BY_NAME
-from aof.app.telling import told
-from aof.core.errors import AofError, InvalidInput, NotFound
-from aof.core.events import Event
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
+from aof.app.operations.error_payload import told
+from aof.core.model.errors import AofError, InvalidInput, NotFound
+from aof.core.model.events import Event
 
 TASKS = "aof://tasks"
 _SNAPSHOT = "aof://snapshot"

@@ -23,14 +23,14 @@ from mcp_types import (
     ReadResourceResult,
 )
 
-from aof.adapters.mcp import followed, resources
-from aof.adapters.mcp.changes import Changes
-from aof.adapters.mcp.hub import Hub
+from aof.adapters.mcp import resources, task_extension
+from aof.adapters.mcp.server_state import Hub
 from aof.adapters.mcp.sessions import Session, session_of
+from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
-from aof.app.catalogue import BY_TOOL
 from aof.app.faults import record
-from aof.core.errors import AofError
+from aof.app.operations.catalogue import BY_TOOL
+from aof.core.model.errors import AofError
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")
@@ -128,8 +128,8 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             caller, session = session_of(hub, ctx, alone)
             gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
             result, secrets = await call(hub, operation, given, caller, session, gone=gone)
-            if wait and followed.understood(ctx):
-                return await followed.handle(hub, result)
+            if wait and task_extension.understood(ctx):
+                return await task_extension.handle(hub, result)
         except AofError as error:
             return refused(error)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
@@ -137,20 +137,20 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         return answered(result, secrets)
 
     async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
-        followed.require(ctx, params.task_id)
-        return await followed.get(hub, params)
+        task_extension.require(ctx, params.task_id)
+        return await task_extension.get(hub, params)
 
-    async def update_task(ctx: _Context, params: followed.UpdateTaskRequestParams) -> HandlerResult:
-        followed.require(ctx, params.task_id)
-        return await followed.update(hub, params)
+    async def update_task(ctx: _Context, params: task_extension.UpdateTaskRequestParams) -> HandlerResult:
+        task_extension.require(ctx, params.task_id)
+        return await task_extension.update(hub, params)
 
     async def cancel_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
-        followed.require(ctx, params.task_id)
+        task_extension.require(ctx, params.task_id)
         caller, _ = session_of(hub, ctx, alone)
-        return await followed.cancel(hub, params, caller, alone)
+        return await task_extension.cancel(hub, params, caller, alone)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
     server.add_request_handler("tasks/get", GetTaskRequestParams, _edged(get_task))
-    server.add_request_handler("tasks/update", followed.UpdateTaskRequestParams, _edged(update_task))
+    server.add_request_handler("tasks/update", task_extension.UpdateTaskRequestParams, _edged(update_task))
     server.add_request_handler("tasks/cancel", GetTaskRequestParams, _edged(cancel_task))
-    server.extensions[followed.EXTENSION] = {}
+    server.extensions[task_extension.EXTENSION] = {}

@@ -16,16 +16,16 @@ import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aof.adapters.mcp.hub import Hub
 from aof.adapters.mcp.presence import SESSION_HEADER
-from aof.app.calling import Caller
-from aof.app.catalogue import Operation, Params
+from aof.adapters.mcp.server_state import Hub
 from aof.app.fabric import Fabric
-from aof.core.errors import ActorMismatch, AofError
-from aof.core.ids import task_of_run
-from aof.core.runs.proving import lease_of
-from aof.core.times import millis
-from aof.core.workflows.state import leases
+from aof.app.operations.call import Caller
+from aof.app.operations.catalogue import Operation, Params
+from aof.core.model.errors import ActorMismatch, AofError
+from aof.core.model.ids import task_of_run
+from aof.core.model.times import millis
+from aof.core.model.workflow_state import leases
+from aof.core.runs.authentication import lease_of
 
 _STATE = "aof.session"
 _BEATS_PER_LEASE = 3

@@ -9,13 +9,13 @@ from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
-from aof.adapters.mcp.hub import Hub
-from aof.adapters.mcp.lines import Lines, answering
 from aof.adapters.mcp.server import make_server
+from aof.adapters.mcp.server_state import Hub
 from aof.adapters.mcp.sessions import Session
-from aof.app.calling import Caller
+from aof.adapters.mcp.stdio_reader import Lines, answering
+from aof.app.async_bridge import Follower
 from aof.app.fabric import Fabric
-from aof.bridge import Follower
+from aof.app.operations.call import Caller
 
 
 def serve_stdio(

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from aof.adapters.mcp.hub import Hub
-from aof.adapters.mcp.secrecy import SECRETS, parted, without_secret
+from aof.adapters.mcp.secrets import SECRETS, parted, without_secret
+from aof.adapters.mcp.server_state import Hub
 from aof.adapters.mcp.sessions import Session
-from aof.app.calling import Caller, parameters, perform
-from aof.app.catalogue import Operation, Params, listed_in
+from aof.app.async_bridge import Gone, asked
 from aof.app.faults import record
-from aof.app.schemas import input_schema, output_schema
-from aof.app.telling import Told, told
-from aof.bridge import Gone, asked
-from aof.core.errors import AofError, InvalidInput
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import Operation, Params, listed_in
+from aof.app.operations.error_payload import Told, told
+from aof.app.operations.schemas import input_schema, output_schema
+from aof.core.model.errors import AofError, InvalidInput
 
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}

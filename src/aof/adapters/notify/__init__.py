@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from aof._support.printable import clean
 from aof.adapters.notify.command import CommandNotifier
 from aof.adapters.notify.file import FileNotifier
 from aof.ports.notifier import Notification, Notifier
-from aof.printable import clean
 
 __all__ = ["notifier"]
 

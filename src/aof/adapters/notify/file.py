@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from aof.beneath import Beneath
+from aof._support.beneath import Beneath
+from aof._support.printable import clean
 from aof.ports.notifier import Notification
-from aof.printable import clean
 
 _GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would wait for a reader
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from aof.core.secret_names import looks_secret
+from aof.core.validation.secret_names import looks_secret
 from aof.ports.runner import Work
 
 _PASSED = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR"})

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from aof._support.beneath import Beneath
+from aof._support.typed import ready
 from aof.adapters.runners import processes
-from aof.beneath import Beneath
-from aof.core.shapes import ready
 from aof.ports.clock import Clock
 from aof.ports.runner import Work
 

@@ -10,9 +10,9 @@ import select
 import signal
 from contextlib import suppress
 
+from aof._support.beneath import Beneath
 from aof.adapters.runners import cgroups, notes, places, processes
 from aof.adapters.runners.notes import Note
-from aof.beneath import Beneath
 from aof.ports.clock import Clock
 
 _BOUND = 10.0  # seconds that a tree may take to end

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from aof.beneath import Beneath
+from aof._support.beneath import Beneath
 
 
 def folder(root: str, place: str) -> str:

@@ -14,6 +14,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
+from aof._support.beneath import Beneath
 from aof.adapters.runners import environment as surroundings
 from aof.adapters.runners import notes, places, processes
 from aof.adapters.runners.orphans import Orphans
@@ -21,8 +22,7 @@ from aof.adapters.runners.output import Kept, Messages
 from aof.adapters.runners.redaction import Redaction
 from aof.adapters.runners.spawner import Link, Spawner
 from aof.app.faults import record
-from aof.beneath import Beneath
-from aof.core.errors import RunnerFailed
+from aof.core.model.errors import RunnerFailed
 from aof.ports.clock import Clock
 from aof.ports.runner import Ended, Listener, Work
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.row import OnTask, Operation, TaskId, Text
-from aof.app.results import Depends, Moved
-from aof.core.tasks.kinds import BlockedKind
+from aof.app.operations.results import Depends, Moved
+from aof.app.operations.spec import OnTask, Operation, TaskId, Text
+from aof.core.model.kinds import BlockedKind
 
 
 class Because(OnTask, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Any
 from aof.app.portable.lives import Attempt, Life
 from aof.app.portable.scene import Scene, active
 from aof.app.portable.words import event_ref, file_ref, handoff_ref, run_ref, short, task_ref
+from aof.core.model.task import Failure
 from aof.core.runs.lease import task_ttl
-from aof.core.tasks.task import Failure
 
 Ref = dict[str, Any]
 _STATUSES = {

@@ -13,8 +13,8 @@ from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene, active
 from aof.app.portable.words import event_ref, file_ref, handoff_ref, short
 from aof.core.handoffs.artifacts import ATTACHED
-from aof.core.tasks.lifecycle import FAILED
-from aof.core.tasks.task import Task
+from aof.core.model.lifecycle import FAILED
+from aof.core.model.task import Task
 
 Edge = dict[str, Any]
 _HANDED = {"requested": "active", "accepted": "satisfied", "rejected": "broken"}

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from aof.app.portable.words import UNKNOWN
-from aof.core.events import Event, is_remark
-from aof.core.handoffs.evolve import evolve_handoff
-from aof.core.handoffs.handoff import Handoff
-from aof.core.runs.evolve import evolve_run, result_of
-from aof.core.runs.run import Result, Run
-from aof.core.tasks.evolve import evolve
-from aof.core.tasks.task import Task
+from aof.core.evolve.handoff import evolve_handoff
+from aof.core.evolve.run import evolve_run, result_of
+from aof.core.evolve.task import evolve
+from aof.core.model.events import Event, is_remark
+from aof.core.model.handoff import Handoff
+from aof.core.model.run import Result, Run
+from aof.core.model.task import Task
 
 _MAKING = frozenset({"task.created", "task.restored", "task.updated", "task.dependency.updated"})
 

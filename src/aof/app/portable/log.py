@@ -12,8 +12,8 @@ from typing import Any
 from aof.app.portable.lives import Life, Lives
 from aof.app.portable.scene import as_logged
 from aof.app.portable.words import SCHEMA_VERSION, UNKNOWN
-from aof.core.events import Event
-from aof.core.times import millis
+from aof.core.model.events import Event
+from aof.core.model.times import millis
 
 Named = tuple[str, dict[str, Any]] | None
 _ATTEMPT = "task.attempt."

@@ -7,7 +7,7 @@ from typing import Any
 from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene, active
 from aof.app.portable.words import NOT_APPLICABLE, UNKNOWN, missing
-from aof.core.ids import OURSELVES
+from aof.core.model.ids import OURSELVES
 
 _KINDS = {"human": "person", "a2a": "peer"}
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from aof.app.portable.lives import Attempt, Life, Lives
-from aof.core.ids import split_task_id
-from aof.core.org.chart import OrgChart
-from aof.core.policy import Policy
-from aof.core.records import Records
+from aof.core.model.ids import split_task_id
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.records import Records
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Task
+from aof.core.model.times import millis
+from aof.core.model.workflow_state import leases
 from aof.core.runs.lease import lease_end
-from aof.core.runs.run import Heartbeat
-from aof.core.tasks.lifecycle import FINISHED
-from aof.core.tasks.normalized import Normalized, normalized_status
-from aof.core.tasks.task import Task
-from aof.core.times import millis
-from aof.core.workflows.state import leases
+from aof.core.tasks.normalized_status import Normalized, normalized_status
 
 
 class Scene:

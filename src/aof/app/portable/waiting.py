@@ -7,10 +7,10 @@ from typing import Any
 from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene
 from aof.app.portable.words import short
-from aof.core.errors import AofError, Call
+from aof.core.model.errors import AofError, Call
+from aof.core.model.task import Task
 from aof.core.org.capacity import full
 from aof.core.tasks.graph import readiness
-from aof.core.tasks.task import Task
 
 WAITING = frozenset({"waiting_input", "waiting_permission", "waiting_resource", "blocked", "paused"})
 _ODD = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.events import Event
-from aof.core.handoffs.handoff import Request
-from aof.core.shapes import ready
+from aof._support.typed import ready
+from aof.core.model.events import Event
+from aof.core.model.handoff import Request
 
 ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
 _encode = msgspec.json.Encoder().encode

@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
-from aof.core.events import Draft
-from aof.core.handoffs.handoff import Handoff, Request, handoff_id
+from aof.core.engine.decide import decide
 from aof.core.messages.message import Message, is_held, sender
-from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.model.commands import Block, Link
+from aof.core.model.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
+from aof.core.model.events import Draft
+from aof.core.model.handoff import Handoff, Request, handoff_id
+from aof.core.model.lifecycle import FINISHED, allows
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.tasks import graph
-from aof.core.tasks.commands import Block, Link
-from aof.core.tasks.decide import decide
-from aof.core.tasks.lifecycle import FINISHED, allows
-from aof.core.tasks.task import Task
 
 _DEEPEST: Final = 1
 
@@ -104,7 +104,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             return None
         from aof.core.org.rights import not_allowed, owns  # noqa: PLC0415 - most data directories have no chart
         from aof.core.org.routing import refusal  # noqa: PLC0415 - as above
-        from aof.core.org.work import work_of  # noqa: PLC0415 - as above
+        from aof.core.org.work_profile import work_of  # noqa: PLC0415 - as above
 
         asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
         if asked or (child.parent_id == parent.id and owns(parent, self.actor)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aof.core.events import Draft
-from aof.core.limits import REASON, text
-from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.model.commands import OwnRule
+from aof.core.model.events import Draft
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.tasks import graph
-from aof.core.tasks.commands import OwnRule
-from aof.core.tasks.task import Task
+from aof.core.validation.limits import REASON, text
 
 EVENT = "handoff.unanswered"
 

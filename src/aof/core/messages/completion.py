@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, StaleLease
-from aof.core.events import Draft
-from aof.core.ids import task_of_run
 from aof.core.messages.message import Message, sender
-from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.model.errors import AofError, StaleLease
+from aof.core.model.events import Draft
+from aof.core.model.ids import task_of_run
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.run import Result
+from aof.core.model.task import Task
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
-from aof.core.runs.run import Result
 from aof.core.tasks import graph
-from aof.core.tasks.task import Task
 
 HANDOFF_REF: Final = "outputs/handoff.md"
 
@@ -39,7 +39,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         task = known.tasks.get(self.task_id)
         if task is None or not task.gated:
             return Needs(write=own, results=own)
-        from aof.core.workflows.reports import places  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.message_reports import places  # noqa: PLC0415 - few tasks have a workflow
 
         return Needs(write=own, results=places(task))
 
@@ -53,7 +53,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return self._of_hop(records, task) if task.gated else self._of_task(records, task)
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
-        from aof.core.workflows.reports import report  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.message_reports import report  # noqa: PLC0415 - few tasks have a workflow
 
         return report(records, task, self)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aof.core.errors import AofError
-from aof.core.events import Draft
-from aof.core.records import Decision, Records, Verdict
+from aof.core.model.commands import OwnRule
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.runs.lease import authorize, not_holder
-from aof.core.tasks.commands import OwnRule
-from aof.core.tasks.task import Task
 
 
 class Message(OwnRule, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def is_held(task: Task) -> bool:
 def sender(task: Task, message: Message) -> str | AofError:
     """The holder of the task's lease, if the message is from it; naming its run does not make one the holder."""
     if task.gated:
-        from aof.core.workflows.reports import held_hop  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.message_reports import held_hop  # noqa: PLC0415 - few tasks have a workflow
 
         hop = held_hop(task, message)
         return hop if isinstance(hop, AofError) else str(hop.agent)

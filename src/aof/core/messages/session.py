@@ -5,15 +5,15 @@ Must not know who noticed the end.
 
 from __future__ import annotations
 
-from aof.core.errors import AofError
-from aof.core.records import Decision, Needs, Records, Verdict
-from aof.core.runs.proving import lease_of, unproven
-from aof.core.runs.reported import apply_reported
+from aof.core.engine.decide import decide
+from aof.core.engine.needs import needs, referred
+from aof.core.model.commands import Expire, Fail, OwnRule, Settle
+from aof.core.model.errors import AofError
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.task import Lease, Task
+from aof.core.runs.authentication import lease_of, unproven
+from aof.core.runs.reported_result import apply_reported
 from aof.core.tasks import graph
-from aof.core.tasks.commands import Expire, Fail, OwnRule, Settle
-from aof.core.tasks.decide import decide
-from aof.core.tasks.needs import needs, referred
-from aof.core.tasks.task import Lease, Task
 
 
 class EndSession(OwnRule, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
 
     def _of_hop(self, records: Records, task: Task, now: int) -> Verdict:
         """The same for the hop of a gated task that the run holds."""
-        from aof.core.workflows.troubles import end_session  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.failures import end_session  # noqa: PLC0415 - few tasks have a workflow
 
         if task.cancel is not None:
             ended = Settle(actor=self.actor, run=self.run, task_id=task.id)

@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from aof.core.errors import AofError, NotLeaseHolder
-from aof.core.events import Draft
-from aof.core.ids import task_of_run
-from aof.core.limits import REASON
+from aof.core.engine.decide import decide
+from aof.core.engine.needs import needs
 from aof.core.messages.message import Message, is_held, sender
-from aof.core.records import Decision, Needs, Records, Verdict
+from aof.core.model.commands import Report, Update
+from aof.core.model.errors import AofError, NotLeaseHolder
+from aof.core.model.events import Draft
+from aof.core.model.ids import task_of_run
+from aof.core.model.kinds import Status
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.runs.completion import submit
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
-from aof.core.tasks.commands import Report, Update
-from aof.core.tasks.decide import decide
-from aof.core.tasks.kinds import Status
-from aof.core.tasks.needs import needs
-from aof.core.tasks.task import Task
+from aof.core.validation.limits import REASON
 
 
 class StatusUpdate(Message, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         task = known.tasks.get(self.task_id)
         if task is None or not task.gated:
             return base
-        from aof.core.workflows.reports import update_needs  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.message_reports import update_needs  # noqa: PLC0415 - few tasks have a workflow
 
         return update_needs(known, self, base)
 
@@ -69,7 +69,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
                 "an agent speaks for itself: 'payload.agentId' and 'fromAgent' must be the same",
             )
         if task.gated and is_held(task):
-            from aof.core.workflows.reports import unentitled  # noqa: PLC0415 - few tasks have a workflow
+            from aof.core.workflows.message_reports import unentitled  # noqa: PLC0415 - few tasks have a workflow
 
             return unentitled(task, self)
         if task.lease is not None:
@@ -79,7 +79,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         return stale(task, str(self.run)) if replaced else None
 
     def _of_hop(self, records: Records, task: Task, now: int) -> Verdict | None:
-        from aof.core.workflows.reports import moved  # noqa: PLC0415 - few tasks have a workflow
+        from aof.core.workflows.message_reports import moved  # noqa: PLC0415 - few tasks have a workflow
 
         return moved(records, task, self, now)
 

@@ -6,13 +6,13 @@ chart or strict identity binds callers. Must not know how a caller has proven it
 
 from __future__ import annotations
 
-from aof.core.errors import ActorMismatch, Call
-from aof.core.org.chart import OrgChart
+from aof.core.model import commands as c
+from aof.core.model.errors import ActorMismatch, Call
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import leases
 from aof.core.org.standing import is_person, roles_of
-from aof.core.policy import Policy
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Task
-from aof.core.workflows.state import leases
 
 
 def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> ActorMismatch | None:

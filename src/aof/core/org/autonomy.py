@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from aof.core.org.chart import Agent, Limits, Risk
+from aof.core.model.org_chart import Agent, Limits, Risk
 
 RISKS: Final[tuple[Risk, ...]] = ("low", "medium", "high")
 BY_LEVEL: Final = {

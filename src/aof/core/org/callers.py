@@ -5,12 +5,12 @@ Asked of commands that a caller gave, and not of what AOF does by itself. Must n
 
 from __future__ import annotations
 
-from aof.core.errors import AofError
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError
+from aof.core.model.records import Records
 from aof.core.org.acting import delivered_by, impersonation
 from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate
 from aof.core.org.standing import unlisted
-from aof.core.records import Records
-from aof.core.tasks import commands as c
 
 
 def refused(records: Records, command: c.OnTask) -> AofError | None:

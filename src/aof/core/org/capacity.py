@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aof.core.errors import AtCapacity, Call
-from aof.core.org.chart import Agent, OrgChart
+from aof.core.model.errors import AtCapacity, Call
+from aof.core.model.org_chart import Agent, OrgChart
 
 
 def team_limit(chart: OrgChart, agent: Agent) -> int | None:

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, Call, NotAllowed, Unauthenticated
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError, Call, NotAllowed, Unauthenticated
+from aof.core.model.records import Records
+from aof.core.model.task import Task
 from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
 from aof.core.org.standing import is_person
-from aof.core.records import Records
-from aof.core.tasks import commands as c
-from aof.core.tasks.editing import changed
-from aof.core.tasks.task import Task
+from aof.core.tasks.edit import changed
 
 FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")

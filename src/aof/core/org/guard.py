@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
-from aof.core.findings import suggestion
+from aof.core.model import commands as c
+from aof.core.model.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.records import Records
+from aof.core.model.task import Task
 from aof.core.org.capacity import at_capacity, counted
-from aof.core.org.chart import Agent, OrgChart
 from aof.core.org.rights import acting, not_allowed, right_for
 from aof.core.org.routing import refusal
 from aof.core.org.standing import entry_of
-from aof.core.org.work import work_of
-from aof.core.records import Records
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Task
+from aof.core.org.work_profile import work_of
+from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
 

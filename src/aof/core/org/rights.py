@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from aof.core.errors import AofError, Call, NotAllowed, SelfApproval
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError, Call, NotAllowed, SelfApproval
+from aof.core.model.org_chart import OrgChart, RoleKind
+from aof.core.model.records import Records
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import leases
 from aof.core.org.acting import may_act_for, mismatch
-from aof.core.org.chart import OrgChart, RoleKind
 from aof.core.org.standing import is_person
-from aof.core.records import Records
-from aof.core.tasks import commands as c
-from aof.core.tasks.task import Task
-from aof.core.workflows.state import leases
 
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from aof.core.model.org_chart import OrgChart, Target
 from aof.core.org.autonomy import too_little
 from aof.core.org.capacity import full
-from aof.core.org.chart import OrgChart, Target
-from aof.core.org.work import Work
+from aof.core.org.work_profile import Work
 
 Stage = Literal["agent", "role", "team", "rule", "capability"]
 

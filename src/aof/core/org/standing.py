@@ -6,9 +6,9 @@ chart is a person, whom the chart does not bind. Must not know tasks or commands
 
 from __future__ import annotations
 
-from aof.core.errors import Call, NotAllowed
-from aof.core.org.chart import Agent, OrgChart
-from aof.core.policy import Policy
+from aof.core.model.errors import Call, NotAllowed
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
 
 _AT_ONCE = 1
 

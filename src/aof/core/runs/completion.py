@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aof.core import limits
-from aof.core.errors import AofError, Call, InvalidInput
-from aof.core.events import Draft
-from aof.core.ids import run_id
-from aof.core.records import Decision, Records, Verdict
+from aof.core.model.commands import Complete
+from aof.core.model.errors import AofError, Call, InvalidInput
+from aof.core.model.events import Draft
+from aof.core.model.ids import run_id
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import OUTCOMES, Result
+from aof.core.model.task import Task
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
-from aof.core.runs.run import OUTCOMES, Result
 from aof.core.tasks import graph
-from aof.core.tasks.commands import Complete
-from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
+from aof.core.validation import limits
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from aof.core import limits
-from aof.core.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
-from aof.core.events import Draft
-from aof.core.ids import run_id
-from aof.core.limits import REASON, names, text
-from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.ending import close_run
-from aof.core.runs.proving import unproven
-from aof.core.runs.run import Heartbeat
+from aof.core.model.commands import Beat, Claim, OnTask, Release
+from aof.core.model.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.model.events import Draft
+from aof.core.model.ids import run_id
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Lease, Task
+from aof.core.model.times import iso, millis
+from aof.core.runs.authentication import unproven
+from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies, graph
-from aof.core.tasks.commands import Beat, Claim, OnTask, Release
-from aof.core.tasks.fields import bad_ttl
-from aof.core.tasks.task import Lease, Task
 from aof.core.tasks.transitions import transition
-from aof.core.times import iso, millis
+from aof.core.validation import limits
+from aof.core.validation.limits import REASON, names, text
+from aof.core.validation.task_fields import bad_ttl
 
 LONGEST_TTL_MS = 24 * 3_600_000
 BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late

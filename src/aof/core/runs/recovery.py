@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from aof.core.errors import AofError
-from aof.core.events import Draft
-from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.ending import close_run
+from aof.core.model.commands import Expire
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import Result
+from aof.core.runs.failure import close_run
 from aof.core.runs.lease import lease_end
-from aof.core.runs.reported import apply_reported
+from aof.core.runs.reported_result import apply_reported
 from aof.core.runs.retry import requeue_or_bury
-from aof.core.runs.run import Result
-from aof.core.tasks import cancelling
-from aof.core.tasks.commands import Expire
+from aof.core.tasks import cancellation
 
 
 def expire(records: Records, command: Expire, now: int) -> Verdict:
@@ -34,7 +34,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
         task, now, status="expired", code=code, message=message, cause="lost", counts=task.cancel is None
     )
     if task.cancel is not None:
-        return Decision(drafts=(lost, *closed, *cancelling.settled(records, task, now)))
+        return Decision(drafts=(lost, *closed, *cancellation.settled(records, task, now)))
     followed = requeue_or_bury(
         records,
         task,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.errors import AofError, Call, InvalidTransition, NotFound
-from aof.core.events import Draft
-from aof.core.limits import ITEM, NOTES, REASON, choice, line, text
-from aof.core.policy import Policy
-from aof.core.records import Decision, Records, Verdict
-from aof.core.runs.ending import close_run, failure, next_cause
+from aof.core.model.commands import Fail, RetryTask
+from aof.core.model.errors import AofError, Call, InvalidTransition, NotFound
+from aof.core.model.events import Draft
+from aof.core.model.lifecycle import CAUSES, FINISHED
+from aof.core.model.policy import Policy
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.model.times import iso
+from aof.core.runs.failure import close_run, failure, next_cause
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
-from aof.core.tasks.commands import Fail, RetryTask
-from aof.core.tasks.lifecycle import CAUSES, FINISHED
-from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import transition
-from aof.core.times import iso
+from aof.core.validation.limits import ITEM, NOTES, REASON, choice, line, text
 
 
 def backoff_ms(policy: Policy, failures: int) -> int:

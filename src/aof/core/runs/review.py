@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core import limits
-from aof.core.errors import Call, InvalidInput, NotReady
-from aof.core.records import Decision, Records, Verdict
+from aof.core.model.commands import Approve, Reject
+from aof.core.model.errors import Call, InvalidInput, NotReady
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.tasks import dependencies, graph
-from aof.core.tasks.commands import Approve, Reject
-from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import no_edge, transition
+from aof.core.validation import limits
 
 
 def approve(records: Records, command: Approve, _now: int) -> Verdict:

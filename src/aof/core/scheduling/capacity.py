@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from aof.core.model.task import Task
 from aof.core.scheduling.crew import Crew, Seat
-from aof.core.tasks.task import Task
 
 
 class Capacity:

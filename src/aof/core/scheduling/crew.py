@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.model.task import Task
 
 STARTED = frozenset({"process"})  # the kinds of runner that a service starts by itself
 

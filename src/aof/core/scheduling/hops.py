@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aof.core.ids import run_place
+from aof.core.model.ids import run_place
+from aof.core.model.times import millis
+from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.core.runs.lease import lease_end
-from aof.core.runs.pulse import running_for
+from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
 from aof.core.scheduling.snapshot import Action
-from aof.core.times import millis
-from aof.core.workflows.state import HopState, Workflow, workflow_of
 from aof.core.workflows.timers import deadlines
 
 if TYPE_CHECKING:
+    from aof.core.model.task import Lease, Task
     from aof.core.scheduling.view import View
-    from aof.core.tasks.task import Lease, Task
 
 _OPEN: Final = ("ready", "running", "review")
 

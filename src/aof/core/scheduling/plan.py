@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from aof.core.ids import split_task_id
-from aof.core.policy import Policy
+from aof.core.model.ids import split_task_id
+from aof.core.model.lifecycle import priority_rank
+from aof.core.model.policy import Policy
+from aof.core.model.task import Task
+from aof.core.model.times import iso, millis
 from aof.core.runs.lease import lease_end
-from aof.core.runs.pulse import running_for
+from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
 from aof.core.tasks.graph import retry_at
-from aof.core.tasks.lifecycle import priority_rank
-from aof.core.tasks.task import Task
-from aof.core.times import iso, millis
 
 _SHOWN = 5  # dependencies that a reason names
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
@@ -55,7 +55,7 @@ def _late_answers(view: View) -> list[Action]:
     """The handoffs that should have been answered by now; beside what is done with their tasks."""
     if not view.snapshot.handoffs:
         return []
-    from aof.core.scheduling.acknowledging import answer_due, unanswered  # noqa: PLC0415 - few tasks are handed on
+    from aof.core.scheduling.ack_timeout import answer_due, unanswered  # noqa: PLC0415 - few tasks are handed on
 
     late: list[Action] = []
     for handoff in view.snapshot.handoffs:

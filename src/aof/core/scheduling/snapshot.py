@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.handoffs.handoff import Handoff
-from aof.core.runs.pulse import Boot
-from aof.core.runs.run import Heartbeat
-from aof.core.tasks.task import Task
+from aof.core.model.handoff import Handoff
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Task
+from aof.core.runs.lease_clock import Boot
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

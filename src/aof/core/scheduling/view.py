@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aof.core.policy import Policy
-from aof.core.runs.pulse import present
-from aof.core.runs.run import Heartbeat
+from aof.core.model.policy import Policy
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Task
+from aof.core.runs.lease_clock import present
 from aof.core.scheduling.capacity import Capacity
 from aof.core.scheduling.crew import STARTED, Crew
 from aof.core.scheduling.snapshot import Action, LeftAlone, Snapshot
-from aof.core.tasks.task import Task
 
 
 class View:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.errors import Call, DependencyCycle, InvalidInput
-from aof.core.events import Draft
-from aof.core.ids import OURSELVES
-from aof.core.limits import DEPENDENCIES
-from aof.core.records import Decision, Records, Verdict
-from aof.core.tasks.commands import AddDependency, RemoveDependency
+from aof.core.model.commands import AddDependency, RemoveDependency
+from aof.core.model.errors import Call, DependencyCycle, InvalidInput
+from aof.core.model.events import Draft
+from aof.core.model.ids import OURSELVES
+from aof.core.model.lifecycle import FAILED
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
 from aof.core.tasks.graph import find_path, missing
-from aof.core.tasks.lifecycle import FAILED
-from aof.core.tasks.task import Task
 from aof.core.tasks.transitions import born_blocked, to_blocked, transition
+from aof.core.validation.limits import DEPENDENCIES
 
 _HELD = ("backlog", "ready")
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core.errors import AofError, Call, CancelRequested, NotReady, ResourceBusy, TaskNotFound
-from aof.core.ids import is_task_id
-from aof.core.records import Records
-from aof.core.tasks.lifecycle import FINISHED
-from aof.core.tasks.task import Task
-from aof.core.times import millis
+from aof.core.model.errors import AofError, Call, CancelRequested, NotReady, ResourceBusy, TaskNotFound
+from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.records import Records
+from aof.core.model.task import Task
+from aof.core.model.times import millis
 
 
 def missing(task_id: str, hint: str = "list what there is") -> TaskNotFound:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.errors import Call, InvalidTransition
-from aof.core.events import Draft
-from aof.core.ids import OURSELVES
-from aof.core.tasks.lifecycle import TRANSITIONS
-from aof.core.tasks.task import Task
-from aof.core.times import iso
+from aof.core.model.errors import Call, InvalidTransition
+from aof.core.model.events import Draft
+from aof.core.model.ids import OURSELVES
+from aof.core.model.lifecycle import TRANSITIONS
+from aof.core.model.task import Task
+from aof.core.model.times import iso
 
 
 def transition(task: Task, target: str, *, origin: str | None = None, reason: str | None = None, **more: Any) -> Draft:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.events import Draft
-from aof.core.tasks.task import Task
-from aof.core.workflows.state import workflow_of
-from aof.core.workflows.walk import closed
+from aof.core.model.events import Draft
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import workflow_of
+from aof.core.workflows.transaction import closed
 
 
 def close_hops(task: Task, now: int, **given: Any) -> tuple[Draft, ...]:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from aof.core.tasks.task import Task
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import ENDED, LOST, UNOPENED, HopState, Workflow
+from aof.core.model.workflow_template import Hop
 from aof.core.workflows.conditions import holds
-from aof.core.workflows.state import ENDED, LOST, UNOPENED, HopState, Workflow
-from aof.core.workflows.template import Hop
 
 State = Literal["running", "ready", "review", "blocked", "done", "failed"]
 

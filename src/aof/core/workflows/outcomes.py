@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors import AofError, Call, InvalidInput, NotReady, OutcomeRequired
-from aof.core.ids import run_id, task_of_run
-from aof.core.records import Decision, Records, Verdict
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError, Call, InvalidInput, NotReady, OutcomeRequired
+from aof.core.model.ids import run_id, task_of_run
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.core.runs.completion import malformed_report, report_of
-from aof.core.tasks import commands as c
 from aof.core.tasks import graph
-from aof.core.tasks.task import Task
-from aof.core.workflows.claiming import chosen, hop_named, start, wrong_role
+from aof.core.workflows.claim import chosen, hop_named, start, wrong_role
 from aof.core.workflows.flow import reset_by
-from aof.core.workflows.holding import held, stale
-from aof.core.workflows.state import HopState, Workflow, workflow_of
-from aof.core.workflows.walk import Walk
+from aof.core.workflows.hop_lease import held, stale
+from aof.core.workflows.transaction import Walk
 
 OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
 MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from aof.core.tasks.task import Task
-from aof.core.times import millis
-from aof.core.workflows.state import workflow_of
+from aof.core.model.task import Task
+from aof.core.model.times import millis
+from aof.core.model.workflow_state import workflow_of
 
 ACTIVE: Final = ("ready", "in-progress", "review")
 

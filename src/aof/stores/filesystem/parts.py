@@ -11,24 +11,24 @@ from _thread import allocate_lock
 from contextlib import suppress
 from functools import cached_property
 
-from aof.beneath import LinkInTheWay
-from aof.core.errors import StorageFailed
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.heads import Heads
-from aof.stores.filesystem.intents import Intents
-from aof.stores.filesystem.locks import Locks
-from aof.stores.filesystem.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.reader import Reader
+from aof._support.beneath import LinkInTheWay
+from aof.core.model.errors import StorageFailed
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
+from aof.stores.filesystem.log.reader import Reader
+from aof.stores.filesystem.recovery.journal import Intents
+from aof.stores.filesystem.working_copy.manifest import Heads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
-    from aof.stores.filesystem.counter import Counter
-    from aof.stores.filesystem.files import TaskFiles
-    from aof.stores.filesystem.histories import Histories
-    from aof.stores.filesystem.log import Log
-    from aof.stores.filesystem.modes import Modes
-    from aof.stores.filesystem.revs import Revs
+    from aof.stores.filesystem.integrity.revs import Revs
+    from aof.stores.filesystem.io.id_counter import Counter
+    from aof.stores.filesystem.io.modes import Modes
+    from aof.stores.filesystem.log.by_task import Histories
+    from aof.stores.filesystem.log.writer import Log
+    from aof.stores.filesystem.working_copy.files import TaskFiles
 
 _TRIES = 50
 
@@ -64,7 +64,7 @@ class Parts:
     def log(self) -> Log:
         """Where commits are appended; one for all threads."""
         if self._log is None:
-            from aof.stores.filesystem.log import Log
+            from aof.stores.filesystem.log.writer import Log
 
             with self._making:
                 if self._log is None:
@@ -77,28 +77,28 @@ class Parts:
     @cached_property
     def files(self) -> TaskFiles:
         """The files of all tasks."""
-        from aof.stores.filesystem.files import TaskFiles
+        from aof.stores.filesystem.working_copy.files import TaskFiles
 
         return TaskFiles(self.paths, self.disk)
 
     @cached_property
     def revs(self) -> Revs:
         """What commits prove themselves against."""
-        from aof.stores.filesystem.revs import Revs
+        from aof.stores.filesystem.integrity.revs import Revs
 
         return Revs(self.paths, self.disk, self.reader)
 
     @cached_property
     def histories(self) -> Histories:
         """What the log tells of single tasks."""
-        from aof.stores.filesystem.histories import Histories
+        from aof.stores.filesystem.log.by_task import Histories
 
         return Histories(self.reader)
 
     @cached_property
     def counter(self) -> Counter:
         """Gives out the numbers of new tasks."""
-        from aof.stores.filesystem.counter import Counter
+        from aof.stores.filesystem.io.id_counter import Counter
 
         return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
 

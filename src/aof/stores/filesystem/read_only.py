@@ -13,27 +13,27 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from aof.core.errors import NoDataDirectory, ReadOnly
-from aof.core.events import Draft, Event, is_remark
-from aof.core.handoffs.handoff import Handoff
-from aof.core.runs.run import Heartbeat, Run
-from aof.core.tasks.commands import TakeIn
-from aof.core.tasks.task import Task
+from aof.core.model.commands import TakeIn
+from aof.core.model.errors import NoDataDirectory, ReadOnly
+from aof.core.model.events import Draft, Event, is_remark
+from aof.core.model.handoff import Handoff
+from aof.core.model.run import Heartbeat, Run
+from aof.core.model.task import Task
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Checkup, Page, Scope
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.files import TaskFiles
-from aof.stores.filesystem.log_state import State, poisoned
-from aof.stores.filesystem.looking import digest
-from aof.stores.filesystem.oddity import oddity
-from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import Position, Reader
-from aof.stores.filesystem.waiting import wait
-from aof.stores.fold import Folded
-from aof.stores.memory import MemoryStore
-from aof.stores.memory_unit import Kept, MemoryUnit
+from aof.stores.base.fold import Folded
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.log.reader import Position, Reader
+from aof.stores.filesystem.log.state import State, poisoned
+from aof.stores.filesystem.log.wait import wait
+from aof.stores.filesystem.working_copy.files import TaskFiles
+from aof.stores.filesystem.working_copy.status import oddity
+from aof.stores.memory.store import MemoryStore
+from aof.stores.memory.unit import Kept, MemoryUnit
 
 _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
 

@@ -10,54 +10,56 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
-from aof.core.errors import LockTimeout, LogDamaged, NoDataDirectory
-from aof.core.ids import is_task_id
-from aof.lazily import Lazily
+from aof._support.lazily import Lazily
+from aof.core.model.errors import LockTimeout, LogDamaged, NoDataDirectory
+from aof.core.model.ids import is_task_id
 from aof.ports.lists import Query, Row, Rows
-from aof.stores.filesystem import checkpoint
-from aof.stores.filesystem.disk import Disk
-from aof.stores.filesystem.failures import clearly
-from aof.stores.filesystem.locks import Held
-from aof.stores.filesystem.looking import digest, read, read_seen, seen
-from aof.stores.filesystem.modes import shared_with
-from aof.stores.filesystem.oddity import oddity
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.lock_set import EVERY_STRIPE, Stripes
+from aof.stores.filesystem.io.locks import Held
+from aof.stores.filesystem.io.modes import shared_with
+from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
+from aof.stores.filesystem.io.read import digest, read, read_seen, seen
+from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
-from aof.stores.filesystem.paths import DIRECTORIES, Paths, folder_of
-from aof.stores.filesystem.reader import Position
-from aof.stores.filesystem.stripes import EVERY_STRIPE, Stripes
+from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.working_copy.status import oddity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.core import times
-    from aof.core.events import Event
-    from aof.core.handoffs.handoff import Handoff
-    from aof.core.runs import run as runs
-    from aof.core.runs.run import Heartbeat, Run
-    from aof.core.tasks.task import Task
+    from aof.core.model import run as runs
+    from aof.core.model import times
+    from aof.core.model.events import Event
+    from aof.core.model.handoff import Handoff
+    from aof.core.model.run import Heartbeat, Run
+    from aof.core.model.task import Task
     from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Checkup, Page, Scope
-    from aof.stores.filesystem import another_log, foreign, git_files, line_endings, markdown, upkeep, waiting
+    from aof.stores.base.fold import Folded
     from aof.stores.filesystem import unit as units
-    from aof.stores.filesystem.foreign import Examined
-    from aof.stores.filesystem.handoffs import Handoffs
-    from aof.stores.filesystem.index import Index
-    from aof.stores.filesystem.recovery import Recovery
-    from aof.stores.filesystem.redo import Redo
+    from aof.stores.filesystem.index.index import Index
+    from aof.stores.filesystem.integrity import line_endings, takeover
+    from aof.stores.filesystem.log import wait as waiting
+    from aof.stores.filesystem.records.handoffs import Handoffs
+    from aof.stores.filesystem.recovery.power_cut import Recovery
+    from aof.stores.filesystem.recovery.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit, Loaded
-    from aof.stores.fold import Folded
+    from aof.stores.filesystem.working_copy import changes, edits, git_files, markdown
+    from aof.stores.filesystem.working_copy.changes import Examined
 else:  # lists and counts need none of these
     ports = Lazily("aof.ports.store")
-    runs = Lazily("aof.core.runs.run")
-    times = Lazily("aof.core.times")
-    another_log = Lazily("aof.stores.filesystem.another_log")
-    foreign = Lazily("aof.stores.filesystem.foreign")
-    git_files = Lazily("aof.stores.filesystem.git_files")
-    line_endings = Lazily("aof.stores.filesystem.line_endings")
-    markdown = Lazily("aof.stores.filesystem.markdown")
+    runs = Lazily("aof.core.model.run")
+    times = Lazily("aof.core.model.times")
+    takeover = Lazily("aof.stores.filesystem.integrity.takeover")
+    changes = Lazily("aof.stores.filesystem.working_copy.changes")
+    git_files = Lazily("aof.stores.filesystem.working_copy.git_files")
+    line_endings = Lazily("aof.stores.filesystem.integrity.line_endings")
+    markdown = Lazily("aof.stores.filesystem.working_copy.markdown")
     units = Lazily("aof.stores.filesystem.unit")
-    upkeep = Lazily("aof.stores.filesystem.upkeep")
-    waiting = Lazily("aof.stores.filesystem.waiting")
+    edits = Lazily("aof.stores.filesystem.working_copy.edits")
+    waiting = Lazily("aof.stores.filesystem.log.wait")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
@@ -112,7 +114,7 @@ class FilesystemStore(Parts):
     def index(self) -> Index:
         """Answers questions about many tasks; one for all threads."""
         if self._index is None:
-            from aof.stores.filesystem.index import Index
+            from aof.stores.filesystem.index.index import Index
 
             with self._making:
                 if self._index is None:
@@ -122,21 +124,21 @@ class FilesystemStore(Parts):
     @cached_property
     def handed(self) -> Handoffs:
         """Keeps the records of handoffs, and the files that come with them."""
-        from aof.stores.filesystem.handoffs import Handoffs
+        from aof.stores.filesystem.records.handoffs import Handoffs
 
         return Handoffs(self.paths, self.disk, self.folded)
 
     @cached_property
     def redo(self) -> Redo:
         """Makes files follow the log again."""
-        from aof.stores.filesystem.redo import Redo
+        from aof.stores.filesystem.recovery.redo import Redo
 
         return Redo(self.paths, self.files, self.heads, self.disk, lambda: self.handed)
 
     @cached_property
     def recovery(self) -> Recovery:
         """Puts right what a power cut may have undone."""
-        from aof.stores.filesystem.recovery import Recovery
+        from aof.stores.filesystem.recovery.power_cut import Recovery
 
         return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
 
@@ -166,11 +168,11 @@ class FilesystemStore(Parts):
         known = checkpoint.load(self.paths)
         if known is not None:
             if not self.reader.holds(known.position):
-                another_log.refuse_or_take_over(self, known.position)
+                takeover.refuse_or_take_over(self, known.position)
             elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
                 flushed = self.log.flushed()
                 if flushed is not None and not self.reader.holds(flushed):
-                    another_log.refuse_or_take_over(self, flushed)
+                    takeover.refuse_or_take_over(self, flushed)
             if known.boot == self._boot or not self.repairs:
                 self._checkpointed = known.position.seq
                 return
@@ -232,7 +234,7 @@ class FilesystemStore(Parts):
         """Begin a unit of work; now and then a checkpoint comes first."""
         if self._log is not None and self._log.replaced:
             with clearly("take in another log"):
-                another_log.start_over(self)
+                takeover.start_over(self)
         if self._log is not None and self._log.seq - self._checkpointed > _CHECKPOINT_EVERY:
             self._checkpointed = self._log.seq
             self.checkpoint()
@@ -261,13 +263,13 @@ class FilesystemStore(Parts):
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
         history = self.histories.of(task_id)
-        found = foreign.examine(self.paths, self.files, history, task_id)
+        found = changes.examine(self.paths, self.files, history, task_id)
         while found.edit is not None or found.problem is not None:
             later = self.histories.of(task_id)
             if len(later) == len(history):  # else what looks like a person's edit may be a command's, as without locks
                 break
             history = later
-            found = foreign.examine(self.paths, self.files, history, task_id)
+            found = changes.examine(self.paths, self.files, history, task_id)
         task = found.task
         if found.intact:
             assert task is not None
@@ -318,7 +320,7 @@ class FilesystemStore(Parts):
 
     def folded(self, task_id: str) -> Folded:
         """The task as the log alone tells it."""
-        from aof.stores.fold import Folded, fold
+        from aof.stores.base.fold import Folded, fold
 
         return fold(self.histories.of(task_id)).get(task_id) or Folded()
 
@@ -417,23 +419,23 @@ class FilesystemStore(Parts):
 
     def unsettled(self) -> Iterator[str]:
         """The tasks whose files are not what the log wrote, or are new."""
-        return upkeep.unsettled(self)
+        return edits.unsettled(self)
 
     def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
         """The same tasks one by one, the log read once for many of them."""
-        return upkeep.announced(self, list(task_ids))
+        return edits.announced(self, list(task_ids))
 
     def nameless(self) -> tuple[str, ...]:
         """Files that people added without a task's ID as name."""
-        return upkeep.nameless(self)
+        return edits.nameless(self)
 
     def name(self, path: str, now: int) -> str:
         """Give such a file an ID, under which it is new."""
-        return upkeep.name(self, path, now)
+        return edits.name(self, path, now)
 
     def put_aside(self, task_id: str) -> tuple[str, ...]:
         """Keep a file that cannot be taken in under another name, and restore the log's version."""
-        return upkeep.put_aside(self, task_id)
+        return edits.put_aside(self, task_id)
 
     def checkup(self) -> Checkup:
         """Compare log, files, runs, heads, index and counter with each other."""

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from aof.core.errors import LogDamaged
+from aof.core.model.errors import LogDamaged
 from aof.ports.store import Checkup, Problem
-from aof.stores.filesystem import git_files
 from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.locks import stripe
-from aof.stores.filesystem.reader import Position
-from aof.stores.filesystem.scan import scan
+from aof.stores.filesystem.io.locks import stripe
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.working_copy import git_files
+from aof.stores.filesystem.working_copy.scan import scan
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore

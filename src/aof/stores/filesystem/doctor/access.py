@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem
-from aof.stores.filesystem import modes
+from aof.stores.filesystem.io import modes
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore

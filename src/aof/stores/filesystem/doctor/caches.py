@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aof.core.ids import is_task_id, split_task_id
+from aof.core.model.ids import is_task_id, split_task_id
 from aof.ports.store import Problem, Scope
-from aof.stores.filesystem import cache, counter, rows
+from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.paths import folder_of
-from aof.stores.filesystem.upkeep import announced
-from aof.stores.fold import Folded
+from aof.stores.filesystem.index import file, schema
+from aof.stores.filesystem.io import id_counter
+from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.working_copy.edits import announced
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _REBUILDS = "'aof doctor --fix' rebuilds it"
-_RECORDS = f"SELECT {rows.name()}, record FROM tasks"
+_RECORDS = f"SELECT {schema.name()}, record FROM tasks"
 
 
 def check(case: Case) -> list[Finding]:
@@ -64,7 +65,7 @@ def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
 def _index(case: Case) -> Iterator[Finding]:
     """Compare the rows with the log as far as the index has come; a missing or late index catches up by itself."""
     store = case.store
-    held = store.locks.take(cache.LOCK, exclusive=False)
+    held = store.locks.take(file.LOCK, exclusive=False)
     try:
         wrong = _wrong_rows(case)
     finally:
@@ -89,9 +90,9 @@ def _wrong_rows(case: Case) -> set[str]:
     try:
         database = sqlite3.connect(f"file:{case.store.paths.index}?mode=ro", uri=True)
         version, seq = database.execute("SELECT version, seq FROM meta").fetchone() or (0, 0)
-        if version != rows.VERSION:
+        if version != schema.VERSION:
             return set()
-        found = {task_id: rows.record(blob) for task_id, blob in database.execute(_RECORDS)}
+        found = {task_id: schema.record(blob) for task_id, blob in database.execute(_RECORDS)}
         edges = {(task, blocker) for task, blocker in database.execute("SELECT task, blocker FROM edges")}
     except (sqlite3.DatabaseError, msgspec.DecodeError):
         return {"all of them"}
@@ -116,7 +117,7 @@ def _counter(case: Case) -> Iterator[Finding]:
         return
     day, number = last
     used = [split_task_id(task_id) for task_id in {*case.folded, *case.scan.places}]
-    highest = max((given for on, given in used if on == day and given < counter.LARGEST), default=0)
+    highest = max((given for on, given in used if on == day and given < id_counter.LARGEST), default=0)
     if highest > number:
         what = f"the next ID would be {number + 1}, but {highest} is taken"
         problem = Problem("counter_behind", "locks/counter", what, _REBUILDS)
@@ -127,7 +128,7 @@ def sweep(store: FilesystemStore) -> None:
     """Remove temporary files that dead writers left; they harm nobody."""
     held = store.stripes.take_all()
     try:
-        held += store.locks.acquire_all([(cache.LOCK, True)])
+        held += store.locks.acquire_all([(file.LOCK, True)])
         for entry in os.scandir(store.paths.temporary):
             if entry.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):

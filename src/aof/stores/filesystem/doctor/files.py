@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
-from aof.stores.filesystem import markdown
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.doctor.log import restore, version_of
-from aof.stores.filesystem.foreign import Examined, examine
-from aof.stores.filesystem.looking import digest
-from aof.stores.filesystem.paths import folder_of
-from aof.stores.filesystem.upkeep import announced, put_aside
+from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.working_copy import markdown
+from aof.stores.filesystem.working_copy.changes import Examined, examine
+from aof.stores.filesystem.working_copy.edits import announced, put_aside
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aof.ports.store import Problem
-from aof.stores.filesystem.scan import Scan
-from aof.stores.fold import Folded
+from aof.stores.base.fold import Folded
+from aof.stores.filesystem.working_copy.scan import Scan
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore

@@ -8,9 +8,9 @@ from contextlib import closing, suppress
 
 import msgspec
 
-from aof.stores.filesystem import rows
-from aof.stores.filesystem.paths import Paths
-from aof.stores.filesystem.reader import Position
+from aof.stores.filesystem.index import schema
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log.reader import Position
 
 
 def position(paths: Paths) -> Position | None:
@@ -24,8 +24,8 @@ def position(paths: Paths) -> Position | None:
 def revs(paths: Paths) -> dict[str, int]:
     """The last event of each task."""
     with suppress(sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError), closing(_open(paths)) as database:
-        found = database.execute(f"SELECT {rows.name()}, record FROM tasks")
-        return {str(task_id): rows.record(blob).rev for task_id, blob in found}
+        found = database.execute(f"SELECT {schema.name()}, record FROM tasks")
+        return {str(task_id): schema.record(blob).rev for task_id, blob in found}
     return {}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aof.beneath import is_link
-from aof.core.ids import is_task_id
+from aof._support.beneath import is_link
+from aof.core.model.ids import is_task_id
 from aof.ports.store import Problem
-from aof.stores.filesystem.paths import DIRECTORIES
+from aof.stores.filesystem.io.paths import DIRECTORIES
 
 _TOP = ("events", "logs", "handoffs", "locks", "tmp", "runs", "archive")
 _SINGLE = ("tokens.json", ".gitattributes", "handoffs", "logs")

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aof.core.errors import AofError, LogDamaged
-from aof.core.events import Draft, is_remark
-from aof.core.tasks.commands import TakeIn
-from aof.core.tasks.task import Task
-from aof.core.workflows.state import workflow_of
+from aof.core.model.commands import TakeIn
+from aof.core.model.errors import AofError, LogDamaged
+from aof.core.model.events import Draft, is_remark
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import workflow_of
 from aof.ports.store import Problem, Scope
-from aof.stores.filesystem import chain, checkpoint, line_endings, log_proof, markdown
+from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor import indexed, rewritten
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.foreign import examine, same_task
-from aof.stores.filesystem.looking import Seen, read, seen
-from aof.stores.filesystem.reader import Position, log_days
+from aof.stores.filesystem.integrity import line_endings, proof
+from aof.stores.filesystem.io.read import Seen, read, seen
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.recovery import checkpoint
 from aof.stores.filesystem.unit import Loaded
-from aof.stores.fold import Folded
+from aof.stores.filesystem.working_copy import markdown
+from aof.stores.filesystem.working_copy.changes import examine, same_task
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
@@ -63,7 +66,7 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
 def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     """The first event whose line, number or hash is wrong."""
     try:
-        log_proof.prove(store.paths, log_days(store.paths))
+        proof.prove(store.paths, log_days(store.paths))
     except LogDamaged as damage:
         return damage
     return None

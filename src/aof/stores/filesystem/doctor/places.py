@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from aof.core.ids import is_task_id
-from aof.core.tasks.lifecycle import STATUSES
+from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import STATUSES
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.looking import digest, read, unfit
-from aof.stores.filesystem.org_path import NAME
-from aof.stores.filesystem.paths import folder_of
+from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.io.read import digest, read, unfit
+from aof.stores.filesystem.records.org_path import NAME
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
 

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from aof.core.errors import LogDamaged
+from aof.core.model.errors import LogDamaged
 from aof.ports.store import Problem
-from aof.stores.filesystem import another_log, checkpoint
 from aof.stores.filesystem.doctor import indexed
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.intents import STATE_AT
-from aof.stores.filesystem.locks import STRIPE_NAMES
-from aof.stores.filesystem.log import LOCK
-from aof.stores.filesystem.log_state import State
-from aof.stores.filesystem.oddity import oddity
-from aof.stores.filesystem.reader import Position
+from aof.stores.filesystem.integrity import takeover
+from aof.stores.filesystem.io.locks import STRIPE_NAMES
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.state import State
+from aof.stores.filesystem.log.writer import LOCK
+from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery.journal import STATE_AT
+from aof.stores.filesystem.working_copy.status import oddity
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
@@ -43,7 +44,7 @@ def check(case: Case) -> Finding | None:
     if not changed:
         return None
     try:
-        another_log.refuse_alone(store)
+        takeover.refuse_alone(store)
     except LogDamaged as damage:
         sound = max((one.seq for one in witnesses if one not in missing and one.seq < changed), default=0)
         which = f"event {changed}" if sound + 1 == changed else f"one of the events {sound + 1} to {changed}"

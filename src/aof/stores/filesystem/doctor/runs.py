@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
+from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.files import document
-from aof.stores.filesystem.looking import read
-from aof.stores.filesystem.upkeep import announced
-from aof.stores.fold import Folded
+from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.working_copy.edits import announced
+from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore

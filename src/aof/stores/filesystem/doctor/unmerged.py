@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aof.core.errors import Unmerged
+from aof.core.model.errors import Unmerged
 from aof.ports.store import Problem
-from aof.stores.filesystem.git_index import unmerged
+from aof.stores.filesystem.working_copy.git_index import unmerged
 
 _SHOWN = 20
 _SETTLE = (

@@ -1,0 +1,1 @@
+"""Small tools without a subject that every layer may use. Must not know AOF."""

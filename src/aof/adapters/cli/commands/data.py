@@ -1,0 +1,235 @@
+"""Verbs about the data directory: its making, its history, its health."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import ago
+from aof.app.commands.own_run import refuse_in_run
+from aof.core.model.errors import NotFound
+from aof.core.model.times import millis
+
+if TYPE_CHECKING:
+    from aof.adapters.cli.terminal.screen import Screen
+    from aof.core.model.events import Event
+
+_NEEDS_DOCTOR = 5
+_SYNCED = {"takenIn": "taken in"}
+_SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
+
+
+def log(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof log`."""
+    if values.get("format", "native") == "native":
+        return _native_log(context, values)
+    from aof.adapters.cli.commands.portable import log as portable_log
+
+    return portable_log(context, values)
+
+
+def _native_log(context: Context, values: dict[str, Any]) -> Answer:
+    after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit} is less than nothing", "give a number such as 20")
+    fabric = context.fabric
+    events = [
+        event
+        for event in fabric.events(after=after, task_id=values.get("task_id"))
+        if kind is None or event.type in (kind, f"task.{kind}")
+    ]
+    if not events and values.get("task_id"):
+        fabric.get(values["task_id"])  # a task that is not there is not one without news
+    if limit is not None:
+        events = events[len(events) - limit :] if limit else []
+    now = fabric.now()
+    if values.get("follow"):
+        _follow(context, values, events)
+
+    none = "no event matches" if values else "nothing has happened yet"
+    return Answer({"events": events}, lambda screen: _event_lines(screen, events, now, none))
+
+
+def _event_lines(screen: Screen, events: list[Event], now: int, none: str) -> None:
+    for event in events:
+        event_line(screen, event, now)
+    if not events:
+        screen.line(none)
+
+
+def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> None:
+    """Print what there is, and then what comes, until somebody interrupts."""
+    fabric, kind, last = context.fabric, values.get("type"), values.get("after", 0)
+    wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
+    now = fabric.now()
+    for event in events:
+        last = event.seq
+        context.deliver_line(event, partial(event_line, event=event, now=now))
+    _end_on_interrupt()
+    for event in fabric.follow(after=last, timeout=float("inf")):
+        fits = kind is None or event.type in (kind, f"task.{kind}")
+        if fits and (wanted is None or event.task_id == wanted):
+            context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+
+
+def _end_on_interrupt() -> None:
+    """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
+    import signal
+    import sys
+
+    def end(_number: int, _frame: object) -> None:
+        with suppress(RuntimeError, OSError):  # somebody may be in the middle of writing
+            sys.stdout.flush()
+        os._exit(0)
+
+    signal.signal(signal.SIGINT, end)
+
+
+def event_line(screen: Screen, event: Event, now: int) -> None:
+    """One event on one line."""
+    what = event.payload
+    said = ""
+    if event.type == "task.transitioned":
+        said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
+    elif event.type == "task.created":
+        said = what["task"]["title"]
+    elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
+        told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
+        said = "  ".join(str(one) for one in told if one)
+    elif "workLog" in what:
+        said = what["workLog"]
+    elif "fields" in what:
+        said = ", ".join(what["fields"])
+    who = f"{event.actor} for {event.agent}" if event.agent else event.actor
+    who = f"{who} (by {event.called_by})" if event.called_by else who
+    when = ago(millis(event.timestamp), now)
+    short = event.type.removeprefix("task.")
+    if screen.compact:
+        screen.say(f"{event.seq} {event.task_id} {short} {who} {said}", cut_off=False)
+    elif 0 < screen.width < _NARROW:
+        screen.say((f"{event.seq} {when} ", "dim"), f"{event.task_id[_SHORT:]} {short} {who} {said}")
+    elif screen.width in range(_NARROW, _ROOMY):  # what is left of the ID still names the task
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id[_SHORT:]}  {short:<17}  {who}  {said}")
+    else:
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id}  {event.type:<22}  {who}  {said}")
+
+
+def recover(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof recover`."""
+    recovered = context.fabric.recover()
+
+    def text(screen: Screen) -> None:
+        for one in recovered:
+            screen.line(f"{one.task_id}  {screen.paint(one.status, one.status)}  {one.reason}")
+        if not recovered:
+            screen.line("no lease has ended")
+
+    return Answer({"recovered": recovered}, text)
+
+
+def sync(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof sync`."""
+    with context.progress("sync") as progress:
+        report = context.fabric.sync(say=progress)
+    data = msgspec.to_builtins(report)
+
+    def text(screen: Screen) -> None:
+        for name, items in data.items():
+            for item in items:
+                screen.line(
+                    f"{_SYNCED.get(name, name)}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}"
+                )
+        if not any(data.values()):
+            screen.line("nothing was changed by hand")
+
+    return Answer(data, text)
+
+
+def doctor(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof doctor`."""
+    with context.progress("doctor") as progress:
+        where, fix = context.options.get("data_dir"), values.get("fix", False)
+        report = context.bootstrap("diagnose")(where, fix=fix, say=progress)
+
+    def text(screen: Screen) -> None:
+        for problem in report.healed:
+            screen.say(("mended", "good"), f"  {problem.code}  {problem.path}: {problem.detail}", cut_off=False)
+        for problem in report.problems:
+            screen.say((problem.code, "error"), f"  {problem.path}: {problem.detail}", cut_off=False)
+            screen.say(f"  → {problem.fix}", cut_off=False)
+        for advice in report.advice:
+            screen.say(("advice", "dim"), f"  {advice.path}: {advice.detail}", cut_off=False)
+            screen.say(f"  → {advice.fix}", cut_off=False)
+        screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
+
+    return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
+
+
+def _counted(number: int) -> str:
+    return f"{number} problem{'' if number == 1 else 's'}"
+
+
+def reindex(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof reindex`."""
+    with context.progress("reindex"):
+        context.bootstrap("rebuild_index")(context.fabric)
+    total = context.fabric.status(compact=True).total
+    return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
+
+
+def help_on(_context: Context, values: dict[str, Any]) -> Answer:
+    """`aof help VERB`."""
+    from aof.adapters.cli.help.help import help_text
+    from aof.adapters.cli.spec.parser import find_verb
+
+    verb = find_verb(values["verb"]) if values.get("verb") else None
+    return Answer({"help": help_text(verb)}, lambda screen: screen.block(help_text(verb, screen.width)[:-1]))
+
+
+def version(context: Context, _values: dict[str, Any]) -> Answer:
+    """`aof version`."""
+    number = context.bootstrap("version")()
+    return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
+
+
+def export(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof export`."""
+    _writable_file(values["file"])
+    with context.progress("export") as progress:
+        count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
+    data = {"file": values["file"], "files": count}
+    return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
+
+
+def _writable_file(path: str) -> None:
+    """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
+    from pathlib import Path
+
+    file = Path(path).absolute()
+    if file.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file in it, as in: aof export backup.tar.gz")
+    if not file.parent.is_dir():
+        raise NotFound(f"there is no folder {file.parent}", "check the path")
+
+
+def import_data(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof import`."""
+    refuse_in_run("import a data directory", os.environ)
+    with context.progress("import") as progress:
+        where = context.options.get("data_dir")
+        root, count = context.bootstrap("import_data_dir")(where, values["file"], progress)
+    return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
+
+
+def completion(_context: Context, values: dict[str, Any]) -> Answer:
+    """`aof completion`."""
+    from aof.adapters.cli.help.completion import script
+
+    text = script(values["shell"])
+    return Answer({"script": text}, lambda screen: screen.block(text.rstrip()))

@@ -1,0 +1,120 @@
+"""Verbs that only look."""
+
+from __future__ import annotations
+
+from aof.adapters.cli.output import Answer, Context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.adapters.cli.terminal.screen import Screen
+    from aof.app.queries.lists import Listed
+    from aof.ports.lists import Row
+
+_READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
+
+
+def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof list`."""
+    given = dict(values)
+    tree = given.pop("tree", False)
+    listed = context.fabric.list(**given)
+    none = "no task matches" if given else 'no tasks yet; make one: aof create "My first task"'
+    stems = {task_id: stem for stem, task_id in context.fabric.branches(**given)} if tree else {}
+    return _listed(listed, none, stems=stems)
+
+
+def ready(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof ready`."""
+    given = dict(values)
+    explain = given.pop("explain", False)
+    given.setdefault("limit", _READY_LIMIT)
+    listed = context.fabric.ready(**given)
+    answer = _listed(listed, "nothing is ready")
+    if not explain:
+        return answer
+    given.pop("limit", None)
+    held = context.fabric.held_back(**given)
+
+    def text(screen: Screen) -> None:
+        answer.text(screen)
+        if held:
+            screen.line()
+            rows = [(row.id, row.status, _why(row)) for row in held]
+            screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
+
+    return Answer({**listed, "notReady": held}, text)
+
+
+def blocked(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof blocked`."""
+    return _listed(context.fabric.blocked(**values), "nothing is blocked", reasons=True)
+
+
+def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[str, str] | None = None) -> Answer:
+    """A table; with `stems`, in their order and with the branch that leads to each task before its title."""
+
+    def text(screen: Screen) -> None:
+        if not listed.tasks:
+            screen.line(empty)
+            return
+        rows = {row.id: row for row in listed.tasks}
+        head = ("ID", "STATUS", "PRIORITY", "AGENT", "TITLE")
+        body = [
+            (
+                row.id,
+                row.state or row.status,
+                row.priority,
+                row.agent or "-",
+                (stems or {}).get(row.id, "") + _title(row, reasons=reasons),
+            )
+            for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
+        ]
+        screen.table(head, body, colour_by=(1, 2), hide=(3, 2), whole=reasons)
+        if listed.total > len(listed.tasks):
+            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
+
+    return Answer(listed, text)
+
+
+def _why(row: Row) -> str:
+    """What it waits for. Its own ID stands in the line already; who has it is worth a word."""
+    said = (row.reason or "").removeprefix(f"{row.id} ")
+    return f"{said}: {row.agent} has it" if row.status == "in-progress" and row.agent else said
+
+
+def _title(row: Row, *, reasons: bool) -> str:
+    """The title, and why it waits where that is not plain from the status, or was asked for."""
+    told = row.reason and (reasons or row.status != "blocked")
+    return f"{row.title}: {row.reason}" if told else row.title
+
+
+def status(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof status`."""
+    compact = context.options.get("compact", False)
+    summary = context.fabric.status(compact=compact, **values)
+
+    def text(screen: Screen) -> None:
+        from aof.core.model.lifecycle import STATUSES
+
+        if compact:
+            screen.line(" ".join(f"{name}:{count}" for name, count in summary.by_status.items()) or "no tasks")
+            return
+        for name in sorted(summary.by_status, key=STATUSES.index):
+            screen.line(f"{summary.by_status[name]:>6}  {screen.paint(name, name)}")
+        screen.line(f"{summary.total:>6}  in all")
+
+    return Answer(summary, text)
+
+
+def show(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof show`."""
+    task = context.fabric.show(values["task_id"], at=values.get("at"))
+
+    def text(screen: Screen) -> None:
+        from aof.adapters.cli.terminal.task_view import portray
+
+        portray(screen, task, context.fabric)
+
+    return Answer(task, text)

@@ -1,0 +1,180 @@
+"""Verbs that draw: the graph, the board, the live view, the past."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen, ago
+from aof.adapters.cli.terminal.text_width import clean, cut, pad, width
+from aof.core.model.times import millis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aof.core.model.task import Task
+
+_COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
+_ALWAYS = ("ready", "in-progress", "done")
+_MATTERS = ("in-progress", "ready", "review", "blocked", "done", "backlog", "deadletter", "cancelled")
+_EACH_COLUMN, _NARROW, _IN_A_PIPE = 24, 14, 120
+_LATEST, _FRAME_REST = 12, 4
+_AGENT = 14
+_SHORT, _ROOMY = len("TASK-2026-"), 80
+
+
+def graph(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof graph`."""
+    form = values.get("format", "tree")
+    drawn = context.fabric.graph(values.get("task_id"), form=form)
+    data = {"format": form, "graph": drawn.text, "edges": drawn.edges}
+
+    def text(screen: Screen) -> None:
+        if form != "tree":
+            screen.block(drawn.text.rstrip())
+            return
+        waits: dict[str, list[str]] = {}
+        for source, target, kind in drawn.edges:
+            if kind == "blocks":
+                waits.setdefault(target, []).append(source)
+        begin = _SHORT if 0 < screen.width < _ROOMY else 0  # what is left of the IDs still names the tasks
+        for stem, row in drawn.tree:
+            after = f"  ← {', '.join(one[begin:] for one in waits[row.id])}" if row.id in waits else ""
+            title = clean(row.title)
+            room = screen.width - width(f"{stem}{row.id[begin:]}  {row.status}  {after}")
+            shown = cut(title, max(room, _NARROW)) if screen.width else title
+            screen.say(stem, row.id[begin:], "  ", (row.status, row.status), f"  {shown}", (after, "dim"))
+        if not drawn.tree:
+            screen.line("no tasks yet")
+
+    return Answer(data, text)
+
+
+def replay(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof replay --at SEQ`."""
+    if "at" not in values:
+        raise UsageError("'aof replay' needs --at SEQ", "for example: aof replay --at 12")
+    with context.progress("replay") as progress:
+        past = context.fabric.replay(values["at"], say=progress)
+
+    def text(screen: Screen) -> None:
+        rows = [(task["id"], task["status"], task["priority"], task["title"]) for task in past["tasks"]]
+        if not rows:
+            screen.line("there were no tasks yet")
+            return
+        screen.table(("ID", "STATUS", "PRIORITY", "TITLE"), rows, colour_by=(1, 2), hide=(2,))
+
+    return Answer(past, text)
+
+
+def board(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof board`."""
+    return _live(context, values, _board)
+
+
+def watch(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof watch`."""
+    return _live(context, values, _watch)
+
+
+def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Screen], None]) -> Answer:
+    """Draw once into a pipe; on a terminal draw again with every change until Ctrl-C or `q`."""
+    if context.options.get("json"):
+        return Answer(context.fabric.status(), lambda _screen: None)
+    if values.get("once") or not sys.stdout.isatty():
+        return Answer(None, lambda screen: draw(context, screen))
+    from aof.adapters.cli.terminal.live import follow
+
+    store = context.fabric.store
+    seen = [0]
+
+    def frame(screen: Screen) -> None:
+        seen[0] = store.head()
+        draw(context, screen)
+
+    follow(frame, lambda seconds: store.wait(seen[0], seconds))
+    return Answer(None, lambda _screen: None, said=True)
+
+
+def _board(context: Context, screen: Screen) -> None:
+    fabric = context.fabric
+    now = fabric.now()
+    by_status: dict[str, list[Task]] = {name: [] for name in _COLUMNS}
+    for task in fabric.tasks():
+        by_status[task.status].append(task)
+    shown = [name for name in _COLUMNS if by_status[name] or name in _ALWAYS]
+    room = screen.width or _IN_A_PIPE
+    first = sorted(shown, key=_MATTERS.index)[: max(room // (_NARROW + 2), 1)]
+    beside = [f"{name} ({len(by_status[name])})" for name in shown if name not in first and by_status[name]]
+    shown = [name for name in shown if name in first]
+    column = (room + 2) // len(shown) - 2
+    ends = fabric.lease_ends([task.id for task in by_status["in-progress"]])
+    heads = [pad(cut(f"{name} ({len(by_status[name])})", column), column) for name in shown]
+    screen.line("  ".join(screen.paint(head, name) for head, name in zip(heads, shown, strict=True)).rstrip())
+    lines = (screen.height - _FRAME_REST) if screen.height else _EACH_COLUMN
+    longest = max(len(by_status[name]) for name in shown)
+    for place in range(min(longest, lines)):
+        cells = [(name, by_status[name][-1 - place] if place < len(by_status[name]) else None) for name in shown]
+        texts = [_card(task, ends, now, column) if task else (" " * column, "") for _, task in cells]
+        screen.line("  ".join(screen.paint(text, colour) for text, colour in texts).rstrip())
+    more = [(len(by_status[name]) - lines, name) for name in shown if len(by_status[name]) > lines]
+    if more:
+        told = ", ".join(f"{count} more {name}" for count, name in more)
+        screen.say((f"… {told}: aof list --status {max(more)[1]}", "dim"))
+    if beside:
+        screen.say((f"… beside these: {', '.join(beside)}", "dim"))
+    _latest(context, screen, now, 1)
+
+
+def _card(task: Task, ends: dict[str, int], now: int, column: int) -> tuple[str, str]:
+    """One task in its column: the end of its ID, who holds it for how long, its title."""
+    name = task.id[-6:].lstrip("-")
+    held, colour = "", ""
+    if task.lease is not None:
+        held = f"{task.lease.agent} {ago(millis(task.lease.acquired_at), now).removesuffix(' ago')}: "
+        colour = "error" if ends.get(task.id, now + 1) <= now else ""
+    return pad(cut(clean(f"{name} {held}{task.title}"), column), column), colour
+
+
+def _watch(context: Context, screen: Screen) -> None:
+    from aof.adapters.cli.terminal.task_view import lease_said
+
+    fabric = context.fabric
+    now = fabric.now()
+    counts = fabric.status(compact=True).by_status
+    parts = [(f"{name} {counts[name]}", name) for name in _COLUMNS if name in counts]
+    screen.say(
+        *(part for pair in zip(parts, ["  "] * len(parts), strict=True) for part in pair) if parts else "no tasks"
+    )
+    screen.line()
+    running = fabric.running()
+    ends = fabric.lease_ends([task.id for task in running])
+    agents = min(max((width(task.lease.agent) for task in running if task.lease), default=0), _AGENT)
+    rest = screen.height - _FRAME_REST if screen.height else len(running) + _LATEST
+    for task in running[: max(rest - 2, 1)]:
+        lease = task.lease
+        if lease is None:
+            continue
+        said, colour = lease_said(ends.get(task.id, millis(lease.expires_at)), now)
+        since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
+        percent = task.progress.get("percent")
+        done = f"{percent:.0f} %" if percent is not None else ""
+        named = task.id if not 0 < screen.width < _ROOMY else task.id[_SHORT:]
+        held = f"{named}  {pad(cut(lease.agent, agents), agents)}  {since:>8}  "
+        screen.say(held, (f"{said:<19}", colour), f" {done:>5}  ", task.title)
+    if not running:
+        screen.say(("nobody works on anything" if counts else "no tasks yet", "dim"))
+    screen.line()
+    _latest(context, screen, now, min(_LATEST, max(rest - len(running), 2)))
+
+
+def _latest(context: Context, screen: Screen, now: int, count: int) -> None:
+    """What changed last, newest last."""
+    from aof.adapters.cli.commands.data import event_line
+
+    fabric = context.fabric
+    head = fabric.store.head()
+    for event in list(fabric.events(after=max(head - count, 0)))[-count:]:
+        event_line(screen, event, now)

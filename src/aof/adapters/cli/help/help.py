@@ -1,0 +1,102 @@
+"""Help, from the same tables that the parser reads. Must not know what a verb does."""
+
+from __future__ import annotations
+
+from aof.adapters.cli.spec.grammar import GLOBAL, Option, Verb
+from aof.adapters.cli.spec.tasks import VERBS
+
+_NAME, _LEAST = 22, 12
+_GROUPS = (
+    ("see", ("ready", "list", "blocked", "show", "status", "graph", "board", "watch", "log", "replay", "snapshot")),
+    ("work", ("claim", "heartbeat", "progress", "complete", "fail", "release")),
+    (
+        "plan",
+        (
+            "create",
+            "edit",
+            "update",
+            "dep",
+            "link",
+            "unlink",
+            "block",
+            "unblock",
+            "pause",
+            "resume",
+            "cancel",
+            "retry",
+            "archive",
+        ),
+    ),
+    ("review", ("approve", "reject")),
+    ("connect", ("prime", "mcp", "token")),
+    ("serve", ("trust", "tick", "up")),
+    ("team", ("org", "workflow")),
+    ("messages", ("send", "session-end", "handoff")),
+    (
+        "data",
+        (
+            "init",
+            "sync",
+            "recover",
+            "doctor",
+            "reindex",
+            "export",
+            "import",
+            "bench",
+            "completion",
+            "version",
+            "help",
+        ),
+    ),
+)
+
+
+def help_text(verb: Verb | None, width: int = 0) -> str:
+    """Help on one verb, or the list of all; where a terminal is so wide, no line is longer."""
+    return _overview(width) if verb is None else _one(verb, width)
+
+
+def _overview(width: int) -> str:
+    by_name = {verb.name: verb for verb in VERBS}
+    lines = [*_told("AOF: tasks for teams of agents, in plain files.", 0, width), ""]
+    lines += ["usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
+    for group, names in _GROUPS:
+        lines += [f"{group}:", *_explained([(name, by_name[name].summary) for name in names], 12, width), ""]
+    lines += ["options of every verb:", *_options(GLOBAL, width), ""]
+    return "\n".join([*lines, *_told('begin with: aof init, then: aof create "My first task"', 0, width)]) + "\n"
+
+
+def _one(verb: Verb, width: int) -> str:
+    lines = [*_told(f"aof {verb.name}: {verb.summary}", 4, width), "", *_told(f"usage: {verb.usage}", 7, width), ""]
+    if verb.help:
+        lines += [*_told(verb.help, 0, width), ""]
+    if verb.arguments:
+        named = [(argument.name, argument.help) for argument in verb.arguments]
+        lines += ["arguments:", *_explained(named, _NAME, width), ""]
+    lines += ["options:", *_options((*verb.options, *GLOBAL), width), "", *_told(f"example: {verb.example}", 9, width)]
+    if verb.aliases:
+        lines.append(f"also called: {', '.join(verb.aliases)}")
+    return "\n".join(lines) + "\n"
+
+
+def _options(options: tuple[Option, ...], width: int) -> list[str]:
+    return _explained([((option.name + " " + option.metavar).strip(), option.help) for option in options], _NAME, width)
+
+
+def _explained(rows: list[tuple[str, str]], room: int, width: int) -> list[str]:
+    """A name and what it is on each line; what does not fit goes on below."""
+    lines: list[str] = []
+    for name, told in rows:
+        first, *others = _told(told, 0, max(width - room - 2, _LEAST) if width else 0)
+        lines += [f"  {name:<{room}}{first}", *(" " * (room + 2) + other for other in others)]
+    return lines
+
+
+def _told(text: str, indent: int, width: int) -> list[str]:
+    """The text in lines that fit, all but the first indented."""
+    if not width or len(text) <= width:
+        return [text]
+    from aof.adapters.cli.terminal.text_width import wrap
+
+    first, *others = wrap(text, width - indent)
+    return [first, *(" " * indent + other for other in others)]

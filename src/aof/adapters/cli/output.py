@@ -1,0 +1,119 @@
+"""What a verb answers, and how it is delivered: JSON for scripts, text for people, both on standard output.
+
+Must not know any verb.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from aof._support.printable import escaped
+from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
+from aof.adapters.cli.terminal.screen import Screen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.adapters.cli.terminal.progress import Progress, Silent
+    from aof.app.fabric import Fabric
+
+_DELETE = b"\x7f"
+
+
+class Unsaid(Exception):
+    """What was asked for is done, but standard output does not take the answer."""
+
+
+class Answer:
+    """Data, the same said to a person, and the exit code.
+
+    `error` is there where part of what was asked went wrong; `said` where all was said already.
+    """
+
+    __slots__ = ("code", "data", "error", "said", "text")
+
+    def __init__(
+        self,
+        data: Any,
+        text: Callable[[Screen], None],
+        code: int = 0,
+        error: dict[str, str] | None = None,
+        *,
+        said: bool = False,
+    ) -> None:
+        self.data = data
+        self.error = error
+        self.text = text
+        self.code = code
+        self.said = said
+
+
+class Context:
+    """What a verb works with: the options of the call, and the fabric once it is needed."""
+
+    def __init__(self, options: dict[str, Any], bootstrap: Callable[[str], Any]) -> None:
+        self.options = options
+        self.bootstrap = bootstrap
+        self._fabric: Fabric | None = None
+
+    @property
+    def fabric(self) -> Fabric:
+        """The fabric of the data directory, opened when it is first needed."""
+        if self._fabric is None:
+            self._fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
+        return self._fabric
+
+    def progress(self, what: str) -> Progress | Silent:
+        """A line that says how far this is, for a person who waits; call it with each step."""
+        from aof.adapters.cli.terminal.progress import progress
+
+        return progress(what, as_json=bool(self.options.get("json")))
+
+    def deliver_line(self, data: Any, text: Callable[[Screen], None]) -> None:
+        """One item of an answer that goes on."""
+        if self.options.get("json"):
+            sys.stdout.buffer.write(encoded(data) + b"\n")
+            sys.stdout.flush()
+        else:
+            text(Screen())
+            sys.stdout.flush()
+
+    def close(self) -> None:
+        """Let go of the data directory."""
+        if self._fabric is not None:
+            self._fabric.close()
+
+
+def deliver(context: Context, answer: Answer) -> int:
+    """Print the answer and tell the exit code."""
+    if answer.said:
+        return answer.code
+    try:
+        if context.options.get("json"):
+            said = {"schema_version": SCHEMA_VERSION, "data": answer.data}
+            sys.stdout.buffer.write(encoded(said | ({"error": answer.error} if answer.error else {})) + b"\n")
+        else:
+            answer.text(Screen(compact=context.options.get("compact", False)))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unsaid(error.strerror) from error
+    return answer.code
+
+
+def encoded(data: Any) -> bytes:
+    """Data as JSON, with all escaped that controls a terminal.
+
+    Records are msgspec's; a list is made of plain objects, and `json` loads in a tenth of the time.
+    """
+    if "msgspec" in sys.modules:
+        import msgspec
+
+        text = msgspec.json.encode(data)
+        return text if text.isascii() and _DELETE not in text else escaped(text.decode()).encode()
+    import json
+
+    return escaped(json.dumps(data, ensure_ascii=False, separators=(",", ":"))).encode()

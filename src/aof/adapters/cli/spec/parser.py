@@ -1,0 +1,185 @@
+"""From words to values: finds the verb, reads its options, and says what is wrong in a way that helps.
+
+Must not know what a verb does.
+"""
+
+from __future__ import annotations
+
+from aof.adapters.cli.spec.grammar import FLAG, GLOBAL, MANY, Argument, Option, Verb
+from aof.adapters.cli.spec.tasks import VERBS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class UsageError(Exception):
+    """The words make no call. `hint` shows one that would."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Parsed:
+    """A verb with its values, and the options that every verb has."""
+
+    __slots__ = ("options", "values", "verb")
+
+    def __init__(self, verb: Verb | None, values: dict[str, Any], options: dict[str, Any]) -> None:
+        self.verb = verb
+        self.values = values
+        self.options = options
+
+
+def find_verb(word: str) -> Verb:
+    """A verb by its name or alias."""
+    for verb in VERBS:
+        if word == verb.name or word in verb.aliases:
+            return verb
+    from aof.adapters.cli.help.aliases import INSTEAD
+    from aof.adapters.cli.help.aliases import VERBS as GUESSED
+
+    meant = word.lower().replace("_", "-")
+    if meant != word or meant in GUESSED:
+        return find_verb(GUESSED.get(meant, meant))
+    instead = INSTEAD.get(word)
+    names = [name for verb in VERBS for name in (verb.name, *verb.aliases)]
+    raise UsageError(f"there is no verb '{word}'", f"use: {instead}" if instead else _suggest(word, names))
+
+
+def parse(words: list[str]) -> Parsed:
+    """Read a whole command line."""
+    options: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    places: list[str] = []
+    verb: Verb | None = None
+    rest = list(reversed(words))
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            places += reversed(rest)
+            break
+        if verb is None and word in ("--version", "-V"):
+            verb = find_verb("version")
+        elif word.startswith("-") and word != "-":
+            option, inline = _option(word, verb)
+            into = options if option in GLOBAL else values
+            _take(option, inline, rest, into, verb)
+        elif verb is None:
+            verb = find_verb(word)
+        else:
+            places.append(word)
+    if verb is not None and not options.get("help"):
+        _place(verb, places, values)
+    return Parsed(verb, values, options)
+
+
+def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
+    name, equals, inline = word.partition("=")
+    name = "--help" if name == "-h" else name.replace("_", "-")
+    known = {option.name: option for option in (*(verb.options if verb else ()), *GLOBAL)}
+    option = known.get(name) or _meant(name, known)
+    if option is not None:
+        return option, inline if equals else None
+    where = f"'aof {verb.name}'" if verb else "aof"
+    if name.startswith("--"):
+        raise UsageError(f"{where} has no option {name}", _suggest_option(name, known, verb))
+    close = [full for full in known if full.startswith(f"-{name}")] if len(name) == len("-x") else []
+    hint = f"did you mean {' or '.join(close)}?" if close else f"put -- before text that begins with a dash: -- {word}"
+    raise UsageError(f"{where} has no option {name}", hint)
+
+
+def _meant(name: str, known: dict[str, Option]) -> Option | None:
+    """The option that another tool calls so, or the only one that begins so."""
+    from aof.adapters.cli.help.aliases import OPTIONS
+
+    for other in OPTIONS.get(name, ()):
+        if other in known:
+            return known[other]
+    begun = [full for full in known if name.startswith("--") and len(name) > len("--x") and full.startswith(name)]
+    return known[begun[0]] if len(begun) == 1 else None
+
+
+def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, Any], verb: Verb | None) -> None:
+    if option.kind == FLAG:
+        if inline is not None:
+            raise UsageError(f"{option.name} takes no value", f"write only {option.name}")
+        into[option.target] = True
+        return
+    if inline is None and (
+        not rest or rest[-1] in {known.name for known in (*(verb.options if verb else ()), *GLOBAL)}
+    ):
+        raise UsageError(f"{option.name} needs a value", f"{option.name} {option.metavar}: {option.help}")
+    text = inline if inline is not None else rest.pop()
+    value = _typed(option, text)
+    if option.kind == MANY:
+        into.setdefault(option.target, []).append(value)
+    elif option.target in into:
+        raise UsageError(f"{option.name} was given twice", f"give it once; it was {into[option.target]!r} before")
+    else:
+        into[option.target] = value
+
+
+def _typed(option: Option, text: str) -> Any:
+    if option.name == "--status":  # people write in_progress and DONE
+        return text.lower().replace("_", "-")
+    try:
+        return int(text) if option.type == "int" else float(text) if option.type == "float" else text
+    except ValueError:
+        whole = "a whole number" if option.type == "int" else "a number"
+        hint = f"{option.name} {option.metavar}: {option.help}"
+        raise UsageError(f"{option.name} needs {whole}, not {text[:40]!r}", hint) from None
+
+
+def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
+    if len(places) > len(verb.arguments):
+        extra = " ".join(places[len(verb.arguments) :])
+        text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
+        advice = (
+            "put quotes around text" if text else "it takes fewer words" if verb.arguments else "it takes options only"
+        )
+        raise UsageError(
+            f"'aof {verb.name}' does not know what to do with: {extra}", f"{advice}, as in: {verb.example}"
+        )
+    arguments = _meant_places(verb, places)
+    for argument, word in zip(arguments, places, strict=False):
+        values[argument.target] = word
+    missing = [argument.name for argument in arguments[len(places) :] if argument.required]
+    if missing:
+        raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
+
+
+def _meant_places(verb: Verb, places: list[str]) -> tuple[Argument, ...]:
+    """The arguments that the words stand for: one of a few words at the beginning may be left out."""
+    first = verb.arguments[0] if verb.arguments else None
+    may_be_left_out = first is not None and not first.required and "|" in first.name
+    if first is None or not may_be_left_out or len(places) != len(verb.arguments) - 1:
+        return verb.arguments
+    return verb.arguments if places[0] in first.name.split("|") else verb.arguments[1:]
+
+
+def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:
+    """The nearest option, or the one that the nearest guess means."""
+    from aof.adapters.cli.help.aliases import OPTIONS
+
+    meant = {full: full for full in known}
+    meant |= {guess: full for guess, others in OPTIONS.items() for full in reversed(others) if full in known}
+    nearest = _nearest(name.lstrip("-"), [full.lstrip("-") for full in meant])
+    return f"did you mean '{meant['--' + nearest]}'?" if nearest else _see(verb)
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    nearest = _nearest(word, known)
+    return f"did you mean '{nearest}'?" if nearest else _see(None)
+
+
+def _see(verb: Verb | None) -> str:
+    return f"see 'aof {verb.name} --help'" if verb else "see 'aof --help'"
+
+
+def _nearest(word: str, known: list[str]) -> str | None:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)

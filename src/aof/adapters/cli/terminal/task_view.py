@@ -1,0 +1,122 @@
+"""One task as a person reads it: what matters first, relatives with their names, times as people say them.
+
+Must not change anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aof.adapters.cli.terminal.screen import ago
+from aof.core.model.ids import is_task_id
+from aof.core.model.times import millis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aof.adapters.cli.terminal.screen import Screen
+    from aof.app.fabric import Fabric
+    from aof.core.model.task import Task
+
+_NAME = 12
+_FINISHED = ("done", "cancelled")
+Fact = tuple[str, tuple[str | tuple[str, str], ...]]
+
+
+def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
+    """Draw the whole task. What belongs to it is told in full; the names of other tasks end where the line does."""
+    now = fabric.now()
+    screen.say((task["id"], "bold"), "  ", task["title"], cut_off=False)
+    around = list(_around(task, fabric.relatives(_names(task))))
+    for name, said in (*_state(task, fabric, now), *around, *_past(task, now)):
+        if screen.compact:
+            screen.say(f"{name}: " if name else "", *said, cut_off=False)
+        else:
+            screen.say((f"  {name:<{_NAME}}", "dim"), *said, cut_off=(name, said) in around)
+    if task["body"].strip():
+        screen.line()
+        screen.block(task["body"].rstrip())
+
+
+def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
+    """Where it stands, and who has it."""
+    status, seen = task["status"], task.get("normalizedStatus", task["status"])
+    yield "status", ((status, status), "" if seen == status else f" ({seen.replace('_', ' ')})")
+    yield "priority", ((task["priority"], task["priority"]),)
+    if meant := _routing(task.get("routing", {})):
+        yield "meant for", (meant,)
+    if lease := task.get("lease"):
+        end = fabric.lease_ends((task["id"],)).get(task["id"], millis(lease["expiresAt"]))
+        claimed = f"claimed {ago(millis(lease['acquiredAt']), now)}"
+        yield "held by", (f"{lease['agent']}, {claimed}, ", lease_said(end, now), f", as {lease['runId']}")
+    yield from _hops(task.get("workflow", {}))
+    progress = task.get("progress", {})
+    percent = [f"{progress['percent']:g} %"] if "percent" in progress else []
+    if words := percent + [progress[name] for name in ("phase", "text") if progress.get(name)]:
+        yield "progress", (", ".join(words),)
+    if held := task.get("blocked"):
+        yield "blocked", ((held["reason"], "blocked"),)
+    if warning := task.get("warning"):
+        yield warning["code"].replace("_", " "), (warning["message"],)
+    if error := task.get("lastError"):
+        yield "last error", (f"{error['code']}: {error['message']}",)
+    if wait := task.get("retry", {}).get("notBefore"):
+        yield "next try", (ago(millis(wait), now),)
+
+
+def _hops(workflow: dict[str, Any]) -> Iterator[Fact]:
+    """One line for each hop of a gated task."""
+    if "template" not in workflow:
+        return
+    yield "workflow", (f"{workflow['name']} ({workflow.get('state', 'open')})",)
+    for hop in workflow["hops"]:
+        who = f" by {hop['lease']['agent']}" if "lease" in hop else ""
+        silent = hop.get("status") in ("done", "ready")
+        why = f": {hop['reason']}" if hop.get("reason") and not silent else ""
+        yield "hop", (f"{hop['id']} [{hop['role']}] {hop.get('status', 'waiting')}{who}{why}",)
+
+
+def lease_said(end: int, now: int) -> tuple[str, str]:
+    """How long a lease lasts, in the colour that it deserves."""
+    return (f"lease ended {ago(end, now)}", "error") if end <= now else (f"lease ends {ago(end, now)}", "")
+
+
+def _routing(routing: dict[str, Any]) -> str:
+    named = [f"{kind} {routing[kind]}" for kind in ("agent", "role", "team", "workflow") if routing.get(kind)]
+    return ", ".join([*named, *(f"#{tag}" for tag in routing.get("tags", ()))])
+
+
+def _around(task: dict[str, Any], relatives: dict[str, Task]) -> Iterator[Fact]:
+    """Parent, blockers and links one by one; children as branches below a count."""
+    edges = task.get("relationships", ())
+    for edge in edges:
+        if edge["kind"] != "child":
+            yield edge["kind"].replace("_", " "), _relative(edge["targetId"], relatives)
+    children = [edge["targetId"] for edge in edges if edge["kind"] == "child"]
+    if children:
+        ended = sum(one in relatives and relatives[one].status in _FINISHED for one in children)
+        yield "children", (f"{ended} of {len(children)} finished",)
+    for place, child in enumerate(children, 1):
+        yield "", ("└─ " if place == len(children) else "├─ ", *_relative(child, relatives))
+
+
+def _relative(task_id: str, relatives: dict[str, Task]) -> tuple[str | tuple[str, str], ...]:
+    other = relatives.get(task_id)
+    return (task_id,) if other is None else (task_id, "  ", (other.status, other.status), "  ", other.title)
+
+
+def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
+    """What was, and where it lies."""
+    for run in task.get("attempts", ()):
+        ended = f", ended {ago(millis(run['endedAt']), now)}" if "endedAt" in run else ""
+        yield f"run {run['attempt']}", (f"{run['agentId']} {run['status']}{ended}",)
+    yield "created", (f"{ago(millis(task['createdAt']), now)} by {task['createdBy']}",)
+    if task["updatedAt"] != task["createdAt"]:
+        yield "changed", (ago(millis(task["updatedAt"]), now),)
+    if "filePath" in task:
+        yield "file", (task["filePath"],)
+
+
+def _names(task: dict[str, Any]) -> list[str]:
+    """The tasks that it is connected with."""
+    return [edge["targetId"] for edge in task.get("relationships", ()) if is_task_id(edge["targetId"])]

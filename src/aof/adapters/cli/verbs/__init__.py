@@ -1,1 +1,0 @@
-"""What each verb does: call the fabric, word the answer."""

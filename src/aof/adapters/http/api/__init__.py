@@ -1,0 +1,1 @@
+"""The operations as routes, their document, and the stream of events."""

@@ -1,0 +1,77 @@
+"""How answers and errors look over HTTP. The one place where a kind of error becomes a status.
+
+Must not know any operation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.responses import Response
+
+from aof.app.operations.catalogue import Operation
+from aof.app.operations.error_payload import Told, told
+from aof.core.model.errors import AofError
+
+STATUS_BY_KIND = {
+    "invalid": 400,
+    "not_found": 404,
+    "conflict": 409,
+    "refused": 422,
+    "internal": 500,
+    "unavailable": 503,
+}
+STATUS_BY_CODE = {
+    "unauthenticated": 401,
+    "not_allowed": 403,
+    "actor_mismatch": 403,
+    "payload_too_large": 413,
+    "too_many_requests": 429,
+}
+_HEADERS = {
+    "unauthenticated": {"WWW-Authenticate": "Bearer"},
+    "too_many_requests": {"Retry-After": "1", "Connection": "close"},
+}
+PREFIX = "/api/v1"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The body of every answer that is no success."""
+
+    error: Told
+
+
+def method_of(operation: Operation) -> str:
+    """Questions are asked with GET, everything else is a POST."""
+    return "GET" if operation.effect == "read" else "POST"
+
+
+def spell(operation: Operation, arguments: dict[str, Any]) -> str:
+    """A call as a client of this surface makes it."""
+    line = f"{method_of(operation)} {PREFIX}/{operation.name}"
+    if operation.effect != "read":
+        return f"{line} {msgspec.json.encode(arguments).decode()}"
+    given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in arguments.items()}
+    return f"{line}?{urlencode(given)}" if given else line
+
+
+def answer(result: Any) -> Response:
+    """A success."""
+    return Response(msgspec.json.encode(result), media_type="application/json")
+
+
+def failure(error: AofError) -> Response:
+    """A refusal or a failure, with its hint in the words of this surface."""
+    status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
+    body = msgspec.json.encode(Failure(told(error, spell)))
+    return Response(body, status_code=status, media_type="application/json", headers=_HEADERS.get(error.code))
+
+
+def fault(reference: str) -> Response:
+    """A fault of ours, without a word about our insides; the server's log has more under the reference."""
+    message = f"the server failed (reference {reference})"
+    hint = "see the server's log under this reference"
+    error = Told(code="internal", kind="internal", message=message, hint=hint, details={"reference": reference})
+    return Response(msgspec.json.encode(Failure(error)), status_code=500, media_type="application/json")

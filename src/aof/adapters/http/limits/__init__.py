@@ -1,0 +1,1 @@
+"""What clients may take: connections, requests, streams, failed authentications."""

@@ -1,0 +1,159 @@
+"""Serves the application on ports and Unix sockets of this machine. Must not know what the application does."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from aof.adapters.http.limits.connections import Connections, Listener
+from aof.adapters.http.limits.traffic import Traffic
+from aof.adapters.http.protocol import BoundedProtocol, Times
+from aof.core.model.errors import Unavailable
+
+_GRACE = 5  # seconds that open streams get when the server stops
+_BACKLOG = 512
+_DEAD = 60_000  # milliseconds after which the kernel gives up on a peer that acknowledges nothing
+_STARTUP_FAILED = 3
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What connections may take: their number in total and per address, and the time of each wait."""
+
+    connections: int = 512
+    per_address: int = 256
+    times: Times = Times()
+
+
+def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Bound before anything starts, so that its number can be told.
+
+    It names its protocol, because asyncio sends small answers at once only on a socket that says that it is TCP; on
+    any other the end of an answer waits 40 ms for the client's kernel.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD)
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        why = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
+        raise Unavailable(f"port {port} of {host} cannot be had: {why}", "choose another port") from None
+    return bound
+
+
+def tls(certificate: str, key: str) -> ssl.SSLContext:
+    """TLS with the certificate and the key in these files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unavailable(
+            f"TLS cannot be used with {certificate} and {key}: {why}",
+            "give a certificate and its key as PEM files, without a passphrase: --tls-cert CERT --tls-key KEY",
+        ) from None
+    return context
+
+
+class HttpServer:
+    """One application on some bound sockets; `run` blocks until `stop` is called from anywhere."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        bound: socket.socket | Sequence[socket.socket],
+        started: Callable[[], None] | None = None,
+        *,
+        limits: ServerLimits | None = None,
+        traffic: Traffic | None = None,
+        encrypted: ssl.SSLContext | None = None,
+    ) -> None:
+        limits, traffic = limits or ServerLimits(), traffic or Traffic()
+        config = uvicorn.Config(
+            app,
+            http=BoundedProtocol,
+            loop="asyncio",  # another one would not ask our listener whether there is a place
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            use_colors=False,  # the command lets no control sequence of others through, and these look like any
+            server_header=False,
+            proxy_headers=False,  # anybody on this machine could claim to be another address
+            timeout_keep_alive=max(int(limits.times.idle), 1),
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._server = _Server(config, started, limits, traffic, encrypted)
+        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
+
+    def run(self) -> None:
+        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
+        self._server.run(sockets=self._bound)
+
+    def stop(self) -> None:
+        """End after what is being answered."""
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with a limited listener and bounded connections; says when it takes requests."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        started: Callable[[], None] | None,
+        limits: ServerLimits,
+        traffic: Traffic,
+        encrypted: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(config)
+        self._started = started
+        self._limits = limits
+        self._traffic = traffic
+        self._encrypted = encrypted
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(_STARTUP_FAILED)
+        connections = Connections(self._limits.connections, self._limits.per_address, self._traffic)
+        loop = asyncio.get_running_loop()
+
+        def protocol() -> asyncio.Protocol:
+            return BoundedProtocol(
+                self.config,
+                self.server_state,
+                self.lifespan.state,
+                times=self._limits.times,
+                connections=connections,
+                traffic=self._traffic,
+            )
+
+        self.servers = []
+        for bound in sockets or ():
+            encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
+            listener = Listener.of(bound, connections, self._traffic)
+            self.servers.append(
+                await loop.create_server(
+                    protocol,
+                    sock=listener,
+                    backlog=_BACKLOG,
+                    ssl=encrypted,
+                    ssl_handshake_timeout=self._limits.times.headers if encrypted is not None else None,
+                )
+            )
+        self.started = True
+        if self._started is not None:
+            self._started()

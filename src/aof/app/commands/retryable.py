@@ -1,0 +1,14 @@
+"""Which refusals of a claim may pass by themselves, so that who waits should try again. Must not know how one waits."""
+
+from __future__ import annotations
+
+from aof.core.model.errors import AlreadyClaimed, AtCapacity, NothingReady, NotReady, ResourceBusy
+from aof.core.model.lifecycle import FINISHED
+
+PASSING = (NothingReady, AtCapacity, NotReady, AlreadyClaimed, ResourceBusy)
+Passing = NothingReady | AtCapacity | NotReady | AlreadyClaimed | ResourceBusy
+
+
+def may_pass(refusal: Passing) -> bool:
+    """Whether waiting could change anything: a task that is over stays so."""
+    return refusal.details.get("status") not in FINISHED

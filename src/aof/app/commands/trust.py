@@ -1,0 +1,52 @@
+"""The commands that a data directory declares, and what is said of one that nobody has allowed. Must not know files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.scheduling.crew import STARTED
+from aof.ports.trust import Command
+
+NOTIFY = "notify"
+
+
+def of_agent(agent: Agent) -> Command:
+    """What starts an agent."""
+    runner = agent.runner
+    return Command(
+        source=f"agent {agent.id}",
+        kind="runner",
+        command=runner.command,
+        env=runner.env,
+        inherit_env=runner.inherit_env,
+        cwd=runner.cwd,
+    )
+
+
+def of_notifications(command: Sequence[str]) -> Command:
+    """What is started for each notification."""
+    return Command(source=NOTIFY, kind="notify", command=tuple(command))
+
+
+def of_notification_file(file: str) -> Command:
+    """A file outside of the data directory that notifications are appended to: whoever may choose it may choose any."""
+    return Command(source=f"{NOTIFY} file", kind="file", command=(file,))
+
+
+def declared(chart: OrgChart | None, notify: Sequence[str], file: str | None = None) -> Iterator[Command]:
+    """Every command that AOF would start for this data directory; `file` is one outside that it would write to."""
+    for agent in chart.agents if chart is not None else ():
+        if agent.runner.kind in STARTED:
+            yield of_agent(agent)
+    if notify:
+        yield of_notifications(notify)
+    if file is not None:
+        yield of_notification_file(file)
+
+
+def refusal(command: Command) -> str:
+    """Why a command is not run, or a file not written."""
+    if command.kind == "file":
+        return f"the {command.source} {command.command[0]} is not trusted; see it and allow it: aof trust"
+    return f"the command of {command.source} is not trusted; see it and allow it: aof trust"

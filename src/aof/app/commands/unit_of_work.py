@@ -1,0 +1,211 @@
+"""Load, decide, commit: how every command is carried out, on whatever store.
+
+First with the locks that are surely needed; when it turns out that more is read, everything is let go and begun anew
+with the union, so that no decision rests on something that was not locked. Must not know any surface or any rule.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof._support.lazily import Lazily
+from aof.core.model.errors import AnotherTask, AofError, Unavailable, UnreadableTask
+from aof.core.model.events import Event
+from aof.core.model.ids import TAG_DIGITS, run_place
+from aof.core.model.policy import Policy
+from aof.core.model.records import Decision, Needs, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.runs.lease_clock import present, stamped
+from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
+
+if TYPE_CHECKING:
+    from aof.core.engine import decide, needs
+    from aof.core.model import commands
+    from aof.core.model.commands import OnTask, TakeIn
+    from aof.ports.clock import Clock
+else:  # who looks at a task that nobody has edited decides nothing
+    commands = Lazily("aof.core.model.commands")
+    decide = Lazily("aof.core.engine.decide")
+    needs = Lazily("aof.core.engine.needs")
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a command did: the events, the task as it is now, and the secret of a run that it began."""
+
+    task: Task | None
+    events: tuple[Event, ...] = ()
+    decision: Decision = Decision()
+    secret: str | None = None
+
+
+def draw_tag() -> str:
+    """The random part of the ID of a run that a command may begin."""
+    return os.urandom(TAG_DIGITS // 2).hex()
+
+
+def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
+    """Carry out a command, or raise the refusal."""
+    scope = Scope(write=frozenset({command.task_id}))
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                return _within(unit, scope, clock, policy, command)
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)
+
+
+def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnTask) -> Done:
+    records = _load(unit, scope, policy, command)
+    while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
+        records = _load(unit, scope, policy, command)
+    now = clock.now()
+    for task_id, heartbeat in records.heartbeats.items():
+        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
+    verdict = decide.decide(records, command, now)
+    if isinstance(verdict, AofError):
+        unit.flush()
+        raise verdict
+    events: tuple[Event, ...] = ()
+    if verdict.drafts:
+        agent = verdict.agent or command.agent
+        events = unit.commit(verdict.drafts, actor=command.actor, agent=agent, now=now, caller=command.session)
+    else:
+        unit.flush()
+    if verdict.heartbeat is not None:
+        try:
+            beat = verdict.heartbeat
+            before = unit.heartbeat(run_place(beat.task_id, beat.hop)) if beat.beat_count else None
+            unit.beat(stamped(beat, before, clock.boot()))
+        except Unavailable:
+            if not events:  # else the change is made, and only its sign of life is missing
+                raise
+    subject = verdict.replayed or command.task_id
+    return Done(unit.task(subject), events, verdict)
+
+
+def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
+    """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
+
+    What cannot be taken in stops a command on that very task; for all others the task is as the log has it.
+    """
+    taken = False
+    for task_id in records.tasks:
+        edit = unit.edit(task_id)
+        if edit is None:
+            continue
+        now = clock.now()
+        verdict = _judged(unit, scope, policy, edit, now)
+        if isinstance(verdict, Decision) and isinstance(edit, commands.TakeIn):
+            unit.take_in(edit, verdict.drafts, now)
+            taken = True
+        elif isinstance(verdict, AofError) and task_id == subject:
+            raise _in_the_way(task_id, verdict)
+    return taken
+
+
+def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, now: int) -> Verdict:
+    return edit if isinstance(edit, AofError) else decide.decide(_load(unit, scope, policy, edit), edit, now)
+
+
+def _in_the_way(task_id: str, problem: AofError) -> AofError:
+    if isinstance(problem, (UnreadableTask, AnotherTask)):
+        return problem
+    return UnreadableTask(
+        f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
+        f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
+        task_id=task_id,
+        reason=problem.code,
+    )
+
+
+def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
+    """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
+    own = frozenset({command.task_id})
+    only_own = Needs(write=own)
+    records = Records(policy=policy, run_tag=draw_tag())
+    if own <= scope.write:  # every command needs its own task, and most need nothing else
+        records.tasks[command.task_id] = unit.task(command.task_id)
+    loaded: Needs | None = None
+    while True:
+        wanted = needs.needs(command, records)
+        if wanted == loaded or (wanted == only_own and command.task_id in records.tasks):
+            return records
+        asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
+        if not scope.covers(asked):
+            raise ScopeTooNarrow(asked)
+        _fill(unit, wanted, records)
+        loaded = wanted
+
+
+def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
+    for task_id in wanted.write | wanted.read:
+        if task_id not in records.tasks:
+            records.tasks[task_id] = unit.task(task_id)
+    asked: tuple[tuple[frozenset[str], dict[str, Any], Callable[[str], Any]], ...] = (
+        (wanted.heartbeats, records.heartbeats, unit.heartbeat),
+        (wanted.results, records.results, unit.result),
+        (wanted.above, records.above, unit.above),
+        (wanted.children, records.children, unit.children),
+        (wanted.reachable, records.reachable, unit.reachable),
+        (wanted.resources, records.resource_holders, unit.resource_holders),
+        (wanted.agents, records.held, unit.held_by),
+        (wanted.keys, records.key_owners, unit.key_owner),
+    )
+    for names, answers, ask in asked:
+        for name in names:
+            answers[name] = ask(name)
+    for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
+        records.children |= unit.tree(root)
+    if unknown := wanted.dependents - records.dependents.keys():
+        records.dependents |= unit.dependents_of(unknown)
+    _fill_for_messages(unit, wanted, records)
+
+
+def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+    if not wanted.handoffs and not wanted.files:
+        return
+    for task_id in wanted.handoffs:
+        records.handoffs[task_id] = unit.handoffs(task_id)
+    records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
+
+
+def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
+    """One task as it is now, with a person's edit of it taken in."""
+    return settle(store, clock, policy, task_id)[1]
+
+
+def settle(
+    store: Store, clock: Clock, policy: Policy, task_id: str, *, odd: bool = False
+) -> tuple[Task | None, Task | None]:
+    """Take in what a person did to a task's file: the task as the log had it, and as it is now.
+
+    `odd` says that there is something to take in, which spares a look.
+    """
+    own = frozenset({task_id})
+    scope = Scope(write=own) if odd else Scope(read=own)
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                before = unit.task(task_id)
+                _take_in(unit, scope, clock, policy, Records(policy=policy, tasks={task_id: before}), subject=task_id)
+                return before, unit.task(task_id)
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)
+
+
+def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
+    """Why what a person did to a task's file cannot be taken in; None when it can. Changes nothing."""
+    scope = Scope(read=frozenset({task_id}))
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                unit.task(task_id)
+                edit = unit.edit(task_id)
+                verdict = None if edit is None else _judged(unit, scope, policy, edit, clock.now())
+                return _in_the_way(task_id, verdict) if isinstance(verdict, AofError) else None
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)

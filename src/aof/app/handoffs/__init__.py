@@ -1,0 +1,1 @@
+"""Handoffs that wait for an answer."""

@@ -1,0 +1,1 @@
+"""Looking after a data directory, and after the tokens that open it."""

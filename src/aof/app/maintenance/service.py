@@ -1,0 +1,123 @@
+"""Looking after a data directory: taking in what people did to the files, and finding and healing what is wrong.
+
+Must not know how a store keeps anything; it finds, and the core judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aof.app.commands.unit_of_work import refusal, settle
+from aof.app.operations.results import Result
+from aof.core.model.errors import AofError
+from aof.core.model.policy import Policy
+from aof.ports.clock import Clock
+from aof.ports.org import OrgSource
+from aof.ports.progress import Say, silent
+from aof.ports.store import Problem, Store
+
+
+class Unaccepted(Result, frozen=True, kw_only=True):
+    """Something that a person did and that cannot be taken in: it stays as it is."""
+
+    path: str
+    code: str
+    reason: str
+    hint: str
+
+
+class Synced(Result, frozen=True, kw_only=True):
+    """What was taken in of what people did to the files: edited or moved tasks, new ones, and what was refused."""
+
+    taken_in: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    refused: tuple[Unaccepted, ...] = ()
+
+
+class Diagnosis(Result, frozen=True, kw_only=True):
+    """The state of the data: `problems` are there now, `healed` were; `advice` is about what could be better."""
+
+    ok: bool
+    problems: tuple[Problem, ...] = ()
+    healed: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
+
+
+def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
+    """Take in every edit, move and new file; what cannot be taken in is told."""
+    taken: list[str] = []
+    new: list[str] = []
+    refused: list[Unaccepted] = []
+    for path in store.nameless():
+        try:
+            store.name(path, clock.now())
+        except Exception as error:  # noqa: BLE001 - the edge of one file
+            refused.append(_unaccepted(path, error))
+    say("comparing the files with the log")
+    for task_id in store.unsettled():
+        say(f"taking in {task_id}")
+        try:
+            before, after = settle(store, clock, policy, task_id, odd=True)
+        except Exception as error:  # noqa: BLE001 - the edge of one file
+            refused.append(_unaccepted(task_id, error))
+            continue
+        if before is None and after is not None:
+            new.append(task_id)
+        elif before is not None and after is not None and before.rev != after.rev:
+            taken.append(task_id)
+    return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused))
+
+
+def _unaccepted(path: str, error: Exception) -> Unaccepted:
+    """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
+    if not isinstance(error, AofError):
+        from aof.app import faults
+
+        what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
+        return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
+    if error.kind in ("unavailable", "internal"):
+        raise error
+    return Unaccepted(path=path, code=error.code, reason=error.message, hint=error.hint)
+
+
+def doctor(
+    store: Store, clock: Clock, policy: Policy, *, org: OrgSource | None = None, fix: bool = False, say: Say = silent
+) -> Diagnosis:
+    """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
+    say("comparing everything with everything else")
+    before, advised = _problems(store, clock, policy, org)
+    if not fix:
+        return Diagnosis(ok=not before, problems=before, advice=advised)
+    say("mending")
+    store.heal()
+    for task_id in store.announced(store.checkup().edited):
+        if refusal(store, clock, policy, task_id) is None:
+            settle(store, clock, policy, task_id)
+        else:
+            store.put_aside(task_id)
+    say("looking again")
+    after, advice = _problems(store, clock, policy, org)
+    left = {*after, *advice}
+    healed = tuple(one for one in (*before, *advised) if one not in left)
+    return Diagnosis(ok=not after, problems=after, healed=healed, advice=advice)
+
+
+def _problems(
+    store: Store, clock: Clock, policy: Policy, org: OrgSource | None
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What is wrong, and what could be better."""
+    found = store.checkup()
+    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
+    judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
+    return (*found.problems, *judged, *_of_chart(org)), found.advice
+
+
+def _of_chart(org: OrgSource | None) -> Iterator[Problem]:
+    """An org chart that cannot be used; what else may be odd about it, a look at the chart itself tells."""
+    if org is None:
+        return
+    report = org.report()
+    for finding in report.findings:
+        if finding.severity == "error":
+            detail = f"{finding.where}: {finding.detail}"
+            yield Problem("org_chart_unusable", report.path, detail, f"{finding.fix}; see 'aof org check'")

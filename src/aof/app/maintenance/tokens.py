@@ -1,0 +1,167 @@
+"""Tokens: made, listed, revoked and recognised. Must not know where they are kept or how they arrive.
+
+A token is random and long, so a plain digest of it is enough to recognise it and useless to whoever reads the file.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from hashlib import sha256
+
+from aof.app.operations.call import ROLES, Caller, Role
+from aof.app.operations.catalogue import SCOPES, Scope
+from aof.app.operations.results import Result
+from aof.core.model.errors import InvalidInput, NotFound
+from aof.core.model.times import duration_ms, iso, millis
+from aof.core.validation import limits
+from aof.ports.tokens import Token, Tokens
+
+_PREFIX = "aof"
+_ROLE_OF: dict[Scope, Role] = {"read": "reader", "work": "agent", "lead": "agent", "admin": "admin"}
+_WIDEST: dict[Role, Scope] = {"reader": "read", "agent": "lead", "admin": "admin"}
+_USUAL: Scope = "work"
+_LONGEST = 10 * 365 * 86_400_000  # milliseconds
+
+
+class NewToken(Result, frozen=True, kw_only=True):
+    """A token that was just made; this is the only time that it can be read."""
+
+    id: str
+    actor: str
+    role: str
+    scope: str
+    expires_at: str | None
+    token: str
+
+
+class KnownToken(Result, frozen=True, kw_only=True):
+    """What is known of a token afterwards."""
+
+    id: str
+    actor: str
+    role: str
+    scope: str
+    created_at: str
+    expires_at: str | None
+    expired: bool
+
+
+def create(
+    tokens: Tokens,
+    actor: str,
+    role: str | None,
+    now: int,
+    *,
+    scope: str | None = None,
+    expires: str | None = None,
+) -> NewToken:
+    """Make a token for an actor: with a scope or, as it was done before there were scopes, with a role."""
+    if problem := limits.text("actor", actor, limits.ITEM, required=True) or limits.name("actor", actor):
+        raise problem
+    allowed = _scope(role, scope)
+    as_role = role or _ROLE_OF[allowed]
+    until = _until(expires, now)
+    name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+    text = f"{_PREFIX}_{name}_{secret}"
+    tokens.change(
+        add=Token(
+            id=name,
+            actor=actor,
+            role=as_role,
+            scope=allowed,
+            created_at=iso(now),
+            expires_at=until,
+            digest=_digest(text),
+        )
+    )
+    return NewToken(id=name, actor=actor, role=as_role, scope=allowed, expires_at=until, token=text)
+
+
+def _scope(role: str | None, scope: str | None) -> Scope:
+    """What the token allows; a role allows no more than it ever did."""
+    if role is not None and (problem := limits.choice("role", role, ROLES)):
+        raise problem
+    if scope is not None and (problem := limits.choice("scope", scope, SCOPES)):
+        raise problem
+    widest = next((_WIDEST[one] for one in ROLES if one == role), None)
+    given = next((one for one in SCOPES if one == scope), widest or _USUAL)
+    if widest is not None and SCOPES.index(given) > SCOPES.index(widest):
+        raise InvalidInput(
+            f"the role {role} allows no more than the scope {widest}", f"leave --role out: --scope {scope}"
+        )
+    return given
+
+
+def _until(expires: str | None, now: int) -> str | None:
+    """When the token ends: after a duration such as 30d, or at a moment."""
+    if expires is None:
+        return None
+    span = duration_ms(expires)
+    end = now + span if span is not None else _moment(expires)
+    if not now < end <= now + _LONGEST:
+        raise InvalidInput(
+            f"a token cannot expire at {expires[:40]!r}",
+            "give a time to come, such as --expires 30d or --expires 2030-01-31T12:00:00Z",
+        )
+    return iso(end)
+
+
+def known(tokens: Tokens, now: int) -> tuple[KnownToken, ...]:
+    """Every token, without what would let anybody use it."""
+    return tuple(
+        KnownToken(
+            id=token.id,
+            actor=token.actor,
+            role=token.role,
+            scope=token.scope or next((_WIDEST[one] for one in ROLES if one == token.role), "read"),
+            created_at=token.created_at,
+            expires_at=token.expires_at,
+            expired=_is_over(token, now),
+        )
+        for token in tokens.all()
+    )
+
+
+def valid_ids(tokens: Tokens, now: int) -> frozenset[str]:
+    """The tokens that are neither revoked nor expired, by their IDs."""
+    return frozenset(token.id for token in tokens.all() if not _is_over(token, now))
+
+
+def _is_over(token: Token, now: int) -> bool:
+    return token.expires_at is not None and _moment(token.expires_at) <= now
+
+
+def _moment(text: str) -> int:
+    """A moment in milliseconds; what is none lies in the past, so that an edited file never prolongs a token."""
+    try:
+        return millis(text)
+    except ValueError:
+        return -1
+
+
+def revoke(tokens: Tokens, token_id: str) -> None:
+    """Let a token no longer be valid."""
+    if not tokens.change(remove=token_id):
+        raise NotFound(f"there is no token {token_id[:40]!r}", "see the tokens with 'aof token list'")
+
+
+def recognise(tokens: Tokens, text: str, now: int) -> Caller | None:
+    """Whose token this is; None when it is nobody's, or its time is over."""
+    digest = _digest(text)
+    for token in tokens.all():
+        if hmac.compare_digest(token.digest, digest):
+            if _is_over(token, now):
+                return None
+            role = next((one for one in ROLES if one == token.role), None)
+            if role is None:
+                raise InvalidInput(f"token {token.id} has no role that there is", "revoke it and make another")
+            scope = next((one for one in SCOPES if one == token.scope), _WIDEST[role] if token.scope is None else None)
+            if scope is None:
+                raise InvalidInput(f"token {token.id} has no scope that there is", "revoke it and make another")
+            return Caller(token.actor, role, proven=True, scope=scope, token=token.id)
+    return None
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

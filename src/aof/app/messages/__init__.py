@@ -1,0 +1,1 @@
+"""Protocol messages: from text to a command, whatever channel they came by."""

@@ -1,0 +1,123 @@
+"""Arguments of operations are checked against their annotations, once and for all operations alike.
+
+The core checks what a value may be; here only its type is, so that nobody sees a TypeError from somewhere inside.
+Must not know any operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from types import FunctionType, UnionType
+
+from aof._support.typed import ready
+from aof.core.model.errors import Call, InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    import msgspec
+
+    _Class = TypeVar("_Class", bound=type)
+    _Kind = tuple[Any, frozenset[type]]
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def checked(filters: Callable[..., Any], *, leave: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
+    """A decorator for a class of operations; `**filters` of an operation are those that the given function takes."""
+
+    def decorate(operations: _Class) -> _Class:
+        for name in dir(operations):
+            function = getattr(operations, name)
+            if isinstance(function, FunctionType) and not name.startswith("_") and name not in leave:
+                setattr(operations, name, _checking(function, filters))
+        return operations
+
+    return decorate
+
+
+def _checking(function: FunctionType, filters: Callable[..., Any]) -> Callable[..., Any]:
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[1 : code.co_argcount]
+    takes_filters = code.co_varnames[count : count + 1] == ("filters",)
+    sources = (function, filters) if takes_filters else (function,)
+    known: dict[str, _Kind | None] = {}
+
+    @wraps(function)
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
+            if name not in known:  # worked out when it is first given, and only for what is
+                known[name] = _kind(sources, name)
+            kind = known[name]
+            if kind is not None:
+                if type(value) not in kind[1]:
+                    _check(name, value, kind[0])
+            elif takes_filters:
+                there = ", ".join(sorted(filter(_is_parameter, (*function.__annotations__, *filters.__annotations__))))
+                raise InvalidInput(f"there is no filter {name[:80]!r}", f"use one of: {there}")
+        return function(self, *args, **given)
+
+    return call
+
+
+def _is_parameter(name: str) -> bool:
+    return name not in ("return", "filters")
+
+
+def _kind(sources: tuple[Callable[..., Any], ...], name: str) -> _Kind | None:
+    """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
+    for source in sources:
+        if _is_parameter(name) and (text := source.__annotations__.get(name)) is not None:
+            kind = _evaluated(text, source.__globals__)
+            plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
+            return kind, frozenset(plain | {int} if float in plain else plain)
+    return None
+
+
+def _evaluated(text: str, names: dict[str, Any]) -> Any:
+    """An annotation as what it means; `typing` is loaded for those that name something of it."""
+    try:
+        return eval(text, names)  # noqa: S307 - our own annotations
+    except NameError:
+        import typing
+
+        return eval(text, vars(typing) | names)  # noqa: S307 - as above
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    import msgspec
+
+    try:
+        msgspec.convert(value, ready(kind))
+    except (msgspec.ValidationError, RecursionError) as error:
+        from aof.core.validation.messages import complaint
+
+        wrong = complaint(str(error), value, kind, name=name)
+        raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
+
+
+def invalid(
+    said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None, *, known: Sequence[str] = ()
+) -> InvalidInput:
+    """The refusal of values that do not fit a struct: which one it is, and what it could be."""
+    import msgspec
+
+    from aof.core.validation.messages import complaint
+
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    wrong = complaint(said, given, kind)
+    field = fields.get(wrong.field)
+    if wrong.unknown:
+        from aof.core.validation.findings import suggestion
+
+        there = known or tuple(fields)
+        hint = suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")
+    elif field is not None and isinstance(field.default, str):
+        hint = f"without '{wrong.field}' it is '{field.default}'"
+    else:
+        missing = isinstance(given, dict) and wrong.field not in given
+        hint = f"give {'' if missing else 'another value for '}'{wrong.field}'" if field else "give them by name"
+    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.field)

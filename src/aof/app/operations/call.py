@@ -1,0 +1,166 @@
+"""One call from outside: its parameters are checked, its caller too, and then the fabric is asked.
+
+The same for every surface that takes calls from strangers. Must not know which one that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.app.commands.identity import Identity
+from aof.app.fabric import Fabric
+from aof.app.operations.arguments import invalid
+from aof.app.operations.catalogue import SCOPES, Operation, Params, Scope
+from aof.app.operations.schemas import shown_fields, shown_names
+from aof.core.model.errors import ActorMismatch, Call, InvalidInput, NotAllowed
+from aof.core.validation import limits
+
+Role = Literal["reader", "agent", "admin"]
+ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls. With `proven`, a token or a run's secret says so, and the call cannot say otherwise.
+
+    `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
+    `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
+    name, and it acts for no one else.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with.
+    """
+
+    actor: str
+    role: Role = "admin"
+    proven: bool = False
+    secret: str | None = None
+    kept: tuple[str, ...] = ()
+    session: str | None = None
+    default: bool = False
+    scope: Scope = "admin"
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
+
+
+def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
+    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
+    try:
+        params = msgspec.convert(given, ready(operation.parameters), strict=strict)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _wrong(operation, str(error), given, tool=tool) from None
+    if tool and isinstance(given, dict):
+        _check_tool(operation, given)
+    return params
+
+
+def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
+    if unknown := sorted(given.keys() - shown_names(operation)):
+        raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", given, tool=True)
+    for name in operation.tool_requires:
+        if name not in given:
+            raise _wrong(operation, f"Object missing required field `{name}`", given, tool=True)
+        if problem := limits.text(name, given[name], limits.BODY, required=True):
+            raise problem
+
+
+def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> InvalidInput:
+    """Names the parameter, what was expected of it, and a call that has everything it needs."""
+    fields = msgspec.structs.fields(operation.parameters)
+    needed = [field.name for field in fields if field.required]
+    known: list[str] = []
+    if tool:
+        needed += operation.tool_requires
+        known = [field.encode_name for field in shown_fields(operation)]
+    example: dict[str, Any] = dict.fromkeys(needed, "…")
+    call = Call(operation.name, example) if needed else None
+    wrong = invalid(said, operation.parameters, given, call, known=known)
+    if "task_id" in example and wrong.details.get("parameter") != "taskId" and isinstance(given, dict):
+        named = given.get("taskId")
+        example["task_id"] = named if isinstance(named, str) and len(named) <= limits.ITEM else "…"
+    for taught in operation.taught:
+        if taught.parameter == wrong.details.get("parameter"):
+            shown = Call(operation.name, example | dict(taught.example))
+            return InvalidInput(wrong.message, taught.meaning, shown, **wrong.details)
+    return wrong
+
+
+def perform(
+    fabric: Fabric,
+    operation: Operation,
+    params: Params,
+    caller: Caller,
+    run_of: Callable[[str], str | None] | None = None,
+) -> Any:
+    """Ask the fabric for the caller. `run_of` tells the run that the caller's session holds a task with."""
+    binds = fabric.binds_callers if operation.effect != "read" else False
+    lends = binds and not caller.default and caller.secret is None and fabric.speaks_for_others(caller.actor)
+    actor = admitted(operation, params, caller, lends=lends)
+    if problem := limits.name("actor", actor):
+        raise problem
+    view = fabric.as_actor(actor)  # and not for the run that the serving process may have
+    values = params.given()
+    if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
+        run = run_of(fabric.resolve(values["task_id"]))
+        if run is not None:
+            values["run"] = run
+    if run_of is not None and operation.runs:
+        view = view._view(_run_of=run_of)  # noqa: SLF001 - the same room
+    if operation.effect != "read":
+        view = view._known_as(_identity(caller, worker=operation.runs, binds=binds))  # noqa: SLF001 - the same room
+    if operation.ask is not None:
+        return operation.ask(view, values)
+    return getattr(view, operation.name)(**values)
+
+
+def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
+    """What the caller has proven. An admin may act for others, and so may who has proven nothing.
+
+    Where callers are bound, the chart and the settings say who may, and not the token. What a session has claimed
+    speaks for a worker's writes only: it may have claimed for several agents.
+    """
+    kept, session = caller.kept if worker else (), caller.actor if caller.proven else caller.session
+    token = caller.proven and caller.secret is None
+    limited = caller.proven and caller.scope == "work"
+    if caller.proven and caller.role == "agent" and (caller.secret is not None or not binds):
+        return Identity(
+            agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
+        )
+    if binds and caller.default:
+        return Identity(agent=session, session=session, kept=kept, limited=True)
+    if caller.secret is None and not kept and session is None:
+        return None
+    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token, limited=limited)
+
+
+def admitted(operation: Operation, params: Params, caller: Caller, *, lends: bool = False) -> str:
+    """Whose call it is; a refusal when what the caller has proven says that it cannot be.
+
+    `lends` says that the caller may act for some others; for whom is decided with the command.
+    """
+    actor = params.actor if isinstance(params.actor, str) else caller.actor
+    if not caller.proven:
+        return actor
+    if actor != caller.actor and not lends:
+        raise ActorMismatch(
+            f"the caller is {caller.actor}, and cannot act as {actor[:80]}", "leave 'actor' out", actor=caller.actor
+        )
+    needed = operation.scope_of(params)
+    if SCOPES.index(caller.scope) < SCOPES.index(needed):
+        raise NotAllowed(
+            f"{operation.name} needs a token with the scope {needed}, and this one has {caller.scope}",
+            f"ask for one: aof token create {caller.actor} --scope {needed}",
+            role=caller.role,
+            scope=caller.scope,
+        )
+    acts = getattr(params, operation.acts) if operation.acts else None
+    if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor and not lends:
+        raise ActorMismatch(
+            f"the caller is {caller.actor}, and cannot act for {acts[:80]}",
+            f"leave '{operation.acts}' out, or use a token with the role admin",
+            actor=caller.actor,
+        )
+    return actor

@@ -1,0 +1,39 @@
+"""The catalogue: every operation in one table, from which tools, routes, schemas and the reference are made.
+
+A new operation is a row in a module below `operations`. Must not know any surface.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aof.app.operations import control, maintenance, org, queries, tasks, workflows
+from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
+
+__all__ = [
+    "BY_NAME",
+    "BY_TOOL",
+    "OPERATIONS",
+    "SCOPES",
+    "TIERS",
+    "Effect",
+    "Operation",
+    "Params",
+    "Scope",
+    "Tier",
+    "listed_in",
+]
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *workflows.ROWS, *maintenance.ROWS,
+)  # fmt: skip
+BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
+BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
+
+
+def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:
+    """The operations that a client of these tiers is told about; the core is always among them."""
+    if "all" in tiers:
+        return OPERATIONS
+    return tuple(operation for operation in OPERATIONS if operation.tier in ("core", *tiers))

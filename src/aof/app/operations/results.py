@@ -1,0 +1,140 @@
+"""What operations answer, in the names that every surface uses. Must not know any surface."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from aof.core.model.errors import Call
+
+
+def without_secret(self: msgspec.Struct) -> str:
+    """How a result shows itself, in a log for example: without its secret."""
+    shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "secret")
+    return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Common form of the answers."""
+
+
+class Warned(Result, frozen=True, kw_only=True):
+    """Something that was done all the same, and that somebody should look at."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A task that is durable. The warning says that nobody could take it."""
+
+    task_id: str
+    status: str
+    file_path: str
+    warning: Warned | None = None
+
+
+class Claimed(Result, frozen=True, kw_only=True):
+    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none."""
+
+    task_id: str
+    run_id: str
+    epoch: int
+    attempt: int
+    expires_at: str
+    file_path: str
+    hop: str | msgspec.UnsetType = msgspec.UNSET
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
+
+
+class Beaten(Result, frozen=True, kw_only=True):
+    """A lease that lasts longer now."""
+
+    task_id: str
+    run_id: str
+    expires_at: str
+
+
+class Moved(Result, frozen=True, kw_only=True):
+    """Where the task is now."""
+
+    task_id: str
+    status: str
+
+
+class Updated(Result, frozen=True, kw_only=True):
+    """What an update really changed; with the secret of a run that it began."""
+
+    task_id: str
+    status: str
+    updated_at: str
+    body_updated: bool
+    transitioned: bool
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
+
+
+class Edited(Result, frozen=True, kw_only=True):
+    """Which fields an edit changed."""
+
+    task_id: str
+    updated_fields: tuple[str, ...]
+    task: dict[str, str]
+
+
+class Depends(Result, frozen=True, kw_only=True):
+    """What the task now waits for."""
+
+    task_id: str
+    blocker_id: str
+    depends_on: tuple[str, ...]
+
+
+class Reported(Result, frozen=True, kw_only=True):
+    """The progress as it now reads."""
+
+    task_id: str
+    progress: dict[str, Any]
+
+
+class Recovered(Result, frozen=True, kw_only=True):
+    """A run whose lease had ended, and where its task went; where it had to be left, it is still in-progress."""
+
+    task_id: str
+    status: str
+    reason: str
+
+
+class Sent(Result, frozen=True, kw_only=True):
+    """What became of a message: `accepted`, `noop`, `rejected`, `unknown` (its type) or `ignored` (none of ours).
+
+    `reason` says why it was refused, or why something else was done than asked. `run_id` is the run that it began, and
+    `secret` what proves to be that run's holder.
+    """
+
+    outcome: Literal["accepted", "noop", "rejected", "unknown", "ignored"]
+    type: str | None = None
+    task_id: str | None = None
+    reason: str | None = None
+    detail: str | msgspec.UnsetType = msgspec.UNSET
+    hint: str | msgspec.UnsetType = msgspec.UNSET
+    call: Call | msgspec.UnsetType = msgspec.UNSET
+    run_id: str | msgspec.UnsetType = msgspec.UNSET
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+
+    __repr__ = without_secret
+
+
+class Applied(Result, frozen=True, kw_only=True):
+    """A run that has ended, and where its task went; `hop` is the one that it was about, where there are any."""
+
+    task_id: str
+    from_status: str = msgspec.field(name="from")
+    to_status: str = msgspec.field(name="to")
+    outcome: str
+    hop: str | msgspec.UnsetType = msgspec.UNSET

@@ -1,0 +1,1 @@
+"""The org chart as a service."""

@@ -1,0 +1,1 @@
+"""Questions: lists, one task, history, graph, why something waits. Changes nothing."""

@@ -1,0 +1,181 @@
+"""Read models: lists, one task with everything that belongs to it. Must not change anything but take in edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from aof.app.queries.lists import Listed, Summary
+from aof.core.model.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
+from aof.core.model.ids import is_part, is_task_id, task_of_run
+from aof.core.model.lifecycle import STATUSES
+from aof.ports.lists import Query, Row, Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.model.policy import Policy
+    from aof.core.model.run import Heartbeat
+    from aof.core.model.task import Task
+    from aof.ports.clock import Clock
+    from aof.ports.store import Store, Unit
+
+
+class Reading:
+    """The questions that can be asked of a store."""
+
+    def __init__(self, store: Store, clock: Clock, policy: Policy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self.noting: Callable[[], Callable[[Task], str | None] | None] = lambda: None
+
+    def resolve(self, part: str) -> str:
+        """The full ID that a part stands for."""
+        asked = _text(part)
+        part = _as_meant(asked)
+        if is_task_id(part):
+            return part
+        found = self._store.ids(part) if is_part(part) else ()
+        if len(found) == 1:
+            return found[0]
+        padded = part.zfill(3)
+        if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
+            hint, call = f"did you mean '{padded}'?", None
+        elif found:
+            hint, call = f"use more of the ID, such as '{found[-1].removeprefix('TASK-')}'", None
+        else:
+            hint, call = "list what there is", Call("list", {})
+        if not found:
+            raise TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
+        shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
+        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
+
+    def query(
+        self,
+        *,
+        status: str | tuple[str, ...] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> Query:
+        """The filters that all lists share, checked."""
+        wanted = (status,) if isinstance(status, str) else status or ()
+        for name in wanted:
+            if name not in STATUSES:
+                there = ", ".join(STATUSES)
+                raise InvalidInput(
+                    f"'status' cannot be {name[:80]!r}; choose one of {there}", "leave 'status' out for all of them"
+                )
+        if not _is_count(limit):
+            raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
+        return Query(status=wanted, agent=agent, tag=tag, search=search, limit=limit, archived=archived)
+
+    def listed(self, query: Query) -> Listed:
+        """Tasks in the order of their IDs."""
+        page = self._page(query)
+        return Listed(total=page.total, tasks=page.rows)
+
+    def ready(self, query: Query) -> Listed:
+        """What could be claimed right now, most urgent first."""
+        return self.listed(self.runnable(query))
+
+    def runnable(self, query: Query) -> Query:
+        """The query for tasks that wait for nothing."""
+        from aof.core.model.times import iso
+
+        slots = self._policy.resource_slots
+        used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
+        busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
+        return query.but(
+            runnable_at=iso(self._clock.now()),
+            busy_resources=busy,
+            order="schedule",
+            unrouted_too=query.agent is not None,
+        )
+
+    def blocked(self, query: Query) -> Listed:
+        """What is blocked, and why."""
+        return self.listed(query.but(status=("blocked",)))
+
+    def summary(self, query: Query, *, compact: bool = False) -> Summary:
+        """Counts by status; the tasks too, unless it should be short."""
+        page = self._page(query.but(limit=0) if compact else query)
+        return Summary(total=page.total, by_status=page.by_status, tasks=page.rows)
+
+    def _page(self, query: Query) -> Rows:
+        """Rows as the store has them; records are read only where there is something to note of them."""
+        if self.noting() is None:
+            return self._store.rows(query)
+        page = self._store.find(query)
+        return Rows(page.by_status, self.rows(page.tasks))
+
+    def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
+        """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
+        note = self.noting() or (lambda _task: None)
+        return tuple(
+            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
+        )
+
+    def show(self, task_id: str) -> dict[str, Any]:
+        """The whole of one task."""
+        import msgspec
+
+        from aof.app.commands.unit_of_work import look
+        from aof.core.runs.lease_clock import present
+        from aof.core.tasks.normalized_status import normalized_status
+        from aof.ports.store import Scope
+
+        task = look(self._store, self._clock, self._policy, self.resolve(task_id))
+        if task is None:
+            raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
+        with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
+            heartbeat, result = _last_beat(unit, task), unit.result(task.id)
+            relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
+        shown: dict[str, Any] = msgspec.to_builtins(task)
+        shown.pop("layout", None)
+        shown.pop("archived", None)
+        shown |= {"body": task.body, "filePath": self._store.path_of(task)}
+        now = self._clock.now()
+        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
+        shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
+        shown["relationships"] = relationships
+        shown["progress"] = task.progress or {"state": "unknown"}
+        if isinstance(result, msgspec.Struct):
+            shown["result"] = msgspec.to_builtins(result)
+        return shown
+
+
+def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
+    """The sign of life of its run; of several hops the one that lasts longest."""
+    beats = [beat for place in task.run_places if (beat := unit.heartbeat(place)) is not None]
+    return max(beats, key=lambda beat: beat.expires_at, default=None)
+
+
+def _text(given: object) -> str:
+    """Callers without a type checker may send anything; only text can stand for a task."""
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _as_meant(part: str) -> str:
+    """The part as it is written in IDs: people type `#007` and `task-…`, and copy the IDs of runs."""
+    part = part.removeprefix("#")
+    upper = part.upper()
+    # The random part of a run's ID is in lower case.
+    task = task_of_run(f"RUN{part[3:].lower()}") if upper.startswith("RUN-") else None
+    return task or upper
+
+
+def _is_count(given: object) -> bool:
+    return given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0)
+
+
+def _relationships(task: Task, children: tuple[str, ...], dependents: tuple[str, ...]) -> list[dict[str, str]]:
+    edges = [("parent", task.parent_id)] if task.parent_id else []
+    edges += [("child", child) for child in children]
+    edges += [("blocked_by", blocker) for blocker in task.depends_on]
+    edges += [("blocks", dependent) for dependent in dependents]
+    edges += [(link.kind, link.target_id) for link in task.links]
+    return [{"kind": kind, "targetId": target} for kind, target in edges]

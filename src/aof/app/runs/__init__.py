@@ -1,0 +1,1 @@
+"""A claimed run in the hands of an agent, and what the agent is told."""

@@ -1,0 +1,189 @@
+"""A claimed run in the hands of an agent written in Python: reports by method, heartbeats by themselves.
+
+    with fabric.claim(agent="swe-backend") as work:
+        work.progress("read the brief", percent=10)
+        work.complete("done")
+
+Leaving the block by an exception reports a failure, leaving it without a result one too (`no_completion_report`): a run
+never ends in silence. Must not know any rule about runs; it only calls the fabric's operations.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import msgspec
+
+from aof.app.operations.results import Claimed, Moved, Reported, Sent
+from aof.core.model.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
+from aof.core.model.ids import attempt_of, task_of_run
+from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.validation.limits import NOTES
+
+if TYPE_CHECKING:
+    from aof.app.fabric import Fabric
+    from aof.app.scheduler.service import Scheduling
+    from aof.core.model.task import Lease, Task
+
+
+class _Care:
+    """What keeps a run alive beside the fields that everybody sees."""
+
+    def __init__(self, fabric: Fabric, every: float) -> None:
+        self.fabric = fabric
+        self.proves = False
+        self.every = every
+        self.over = threading.Event()
+        self.lost = threading.Event()
+        self.beats: threading.Thread | None = None
+
+
+class Held(Claimed, frozen=True, kw_only=True, dict=True):
+    """What a claim answers, with the operations that its holder needs."""
+
+    @classmethod
+    def of(cls, fabric: Scheduling, task: Task, run: str | None = None, secret: str | None = None) -> Self:
+        """The run that holds the task now, or a hop of it. Its secret goes along with everything it does."""
+        lease, hop = holding(task, run)
+        assert lease is not None
+        held = cls(
+            task_id=task.id,
+            run_id=lease.run_id,
+            epoch=lease.epoch,
+            attempt=attempt_of(lease.run_id),
+            hop=hop or msgspec.UNSET,
+            expires_at=lease.expires_at,
+            file_path=fabric.store.path_of(task),
+            secret=secret or msgspec.UNSET,
+        )
+        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / BEATS_A_LEASE)
+        return held
+
+    @property
+    def task(self) -> Task:
+        """The task as it is now, with its body."""
+        return self._fabric.get(self.task_id)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the run was ended by others while the block went on: its later writes are refused."""
+        return self._care.lost.is_set()
+
+    def progress(self, text: str | None = None, **more: Any) -> Reported:
+        """Report how far the work is: `percent`, `phase`, `note`, `blockers`, `facts`."""
+        return self._fabric.progress(self.task_id, run=self.run_id, text=text, **more)
+
+    def complete(self, summary: str | None = None, **more: Any) -> Moved:
+        """End the run with a result: `outcome`, `summary_ref`, `deliverables`, `tests`, `notes`, `acceptance`.
+
+        A hop has three outcomes, and this is the one that goes on; see `reject` and `blocked`.
+        """
+        if self.hop:
+            more.setdefault("outcome", "complete")
+        return self._ended(self._fabric.complete(self.task_id, run=self.run_id, summary=summary, **more))
+
+    def blocked(self, *blockers: str, summary: str | None = None) -> Moved:
+        """End the run: it cannot go on before these are out of the way."""
+        return self.complete(summary, outcome="blocked", blockers=blockers)
+
+    def reject(self, *blockers: str, summary: str | None = None) -> Moved:
+        """End a hop that judges: what came before it is to be done again, for these reasons."""
+        return self.complete(summary, outcome="needs_review", blockers=blockers)
+
+    def fail(self, message: str, *, code: str = "failed", retryable: bool = True) -> Moved:
+        """End the run as failed; the retry policy decides what follows."""
+        return self._ended(
+            self._fabric.fail(self.task_id, run=self.run_id, code=code, message=message, retryable=retryable)
+        )
+
+    def release(self, reason: str | None = None) -> Moved:
+        """Give the task back unfinished, which is no failure."""
+        return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
+
+    def send(self, *messages: Any) -> tuple[Sent, ...]:
+        """Send AOF/1 messages in the name of this run."""
+        return self._fabric.send(*messages, run=self.run_id)
+
+    def __enter__(self) -> Self:
+        self._care.beats = threading.Thread(target=self._beat, name=f"heartbeat {self.run_id}", daemon=True)
+        self._care.beats.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        reported = self._care.over.is_set()
+        self._care.over.set()
+        if self._care.beats is not None:
+            self._care.beats.join()
+        if reported:
+            return
+        if error is None:
+            with suppress(StaleLease):  # ended by others, or by the agent on another way
+                self._fabric.session_end(run=self.run_id)
+        else:
+            with suppress(AofError):  # what went wrong first is what the caller must see
+                self._broken_off(error)
+
+    def _broken_off(self, error: BaseException) -> None:
+        if isinstance(error, Exception):
+            self.fail(f"{type(error).__name__}: {error}"[:NOTES], code="exception")
+        else:
+            self.release("interrupted")
+
+    def _beat(self) -> None:
+        """Renew the lease until the run is over; trouble of the machine is tried again."""
+        while not self._care.over.wait(self._care.every):
+            try:
+                self._fabric.heartbeat(self.task_id, run=self.run_id)
+            except (Conflict, NotFound):
+                self._care.lost.set()
+                return
+            except AofError:
+                continue
+
+    def _ended(self, moved: Moved) -> Moved:
+        self._care.over.set()
+        return moved
+
+    @property
+    def _care(self) -> _Care:
+        care: _Care = self.__dict__["care"]
+        return care
+
+    @property
+    def _fabric(self) -> Fabric:
+        """Of the run, where it has a secret; made when it is first needed."""
+        care = self._care
+        if not care.proves and isinstance(self.secret, str):
+            care.fabric, care.proves = care.fabric.as_run(self.secret), True
+        return care.fabric
+
+
+def own_run(fabric: Scheduling, run_id: str | None) -> Held:
+    """The run that somebody else claimed for this process."""
+    task_id = task_of_run(run_id or "")
+    if run_id is None or task_id is None:
+        raise InvalidInput(
+            "this process was not started for a run", "claim a task instead", Call("claim", {"agent": "…"})
+        )
+    task = fabric.get(task_id)
+    lease, _ = holding(task, run_id)
+    if lease is None or lease.run_id != run_id:
+        raise StaleLease(
+            f"run {run_id} no longer holds {task_id}", "stop this work", Call("show", {"task_id": task_id})
+        )
+    return Held.of(fabric, task, run_id)
+
+
+def holding(task: Task, run: str | None) -> tuple[Lease | None, str | None]:
+    """The lease of a run, and the hop that it holds where the task is gated."""
+    if not task.gated:
+        return task.lease, None
+    from aof.core.model.workflow_state import workflow_of
+
+    held = ((hop.lease, hop.id) for hop in workflow_of(task).hops if hop.lease is not None and hop.run_id == run)
+    return next(held, (None, None))

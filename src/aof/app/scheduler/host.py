@@ -1,0 +1,418 @@
+"""Hosting runs: claims a task for an agent, has it started, keeps its lease, and says what its end means.
+
+Agents need no discipline: while the worker lives its host renews the lease; when it ends, its session ends. A host that
+dies leaves leases that run out, and a note by which the next one finds the orphans. Whatever is raised about one run is
+recorded, and concerns that run alone. Must not know how workers are run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof.app.faults import Faults, Tell
+from aof.app.messages.router import record
+from aof.app.messages.worker_output import WorkerOutput
+from aof.app.runs.brief import brief
+from aof.app.runs.claimed_run import holding
+from aof.app.scheduler.steps import Steps
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
+from aof.core.model.events import Draft
+from aof.core.model.ids import OURSELVES, attempt_of, run_place
+from aof.core.model.kinds import Cause
+from aof.core.model.workflow_state import held_leases
+from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.scheduling.crew import STARTED
+from aof.ports.lists import Query
+from aof.ports.runner import Ended, Work
+from aof.ports.store import Scope
+
+if TYPE_CHECKING:
+    from aof.app.fabric import Fabric
+    from aof.app.operations.results import Claimed
+    from aof.core.model.org_chart import Agent
+    from aof.core.model.task import Task
+    from aof.core.scheduling.snapshot import Snapshot
+    from aof.ports.runner import Runner
+
+WORKER = "process"
+_GRACE = 5.0
+_NONCE = 16  # bytes
+_LINGER = 10.0  # seconds that a worker may take to end after its run has
+_NAMED = 40  # variables that one warning lists
+
+
+class _Hosted(msgspec.Struct):
+    """A run that is kept alive here."""
+
+    work: Work
+    steps: Steps
+    output: WorkerOutput
+    every: float = 0.0
+    beat_at: float = 0.0
+    ends_at: float | None = None
+    over: bool = False
+    stopping: bool = False
+    gone: bool = False
+
+
+class Hosting:
+    """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
+
+    def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
+        self._fabric = fabric._as_service()  # noqa: SLF001 - the same room
+        self._clock = fabric._clock  # noqa: SLF001 - the same room
+        self._tell = tell
+        self._faults = faults or Faults(self._clock, tell)
+        self._runs: dict[str, _Hosted] = {}
+        self._warned: set[str] = set()
+        self._untrusted: dict[str, object] = {}
+        self.waiting: set[str] = set()  # places where an earlier worker was in the way
+        self.freed = False  # one of them is free
+        self.runner: Runner
+
+    @property
+    def hosted(self) -> frozenset[str]:
+        """The runs that are kept alive here."""
+        return frozenset(self._runs)
+
+    @property
+    def orphaned(self) -> frozenset[str]:
+        """Filled by `look_for_orphans`."""
+        return self._orphaned
+
+    _orphaned: frozenset[str] = frozenset()
+
+    def look_for_orphans(self) -> None:
+        """Which running process runs have a dead host; asked once in a while, not in every tick."""
+        running = self._fabric.store.find(Query(status=("in-progress",), counted=False)).tasks
+        self._orphaned = frozenset(
+            lease.run_id
+            for task in running
+            for place, lease in held_leases(task)
+            if lease.worker == WORKER
+            and lease.run_id not in self._runs
+            and self.runner.orphaned(place, attempt_of(lease.run_id))
+        )
+
+    def begin(self, task: Task, agent: str, hop: str | None = None) -> str | None:
+        """Claim for the agent and start it; limits that span agents are counted again under one lock."""
+        chart = self._fabric.org
+        known = chart.by_id.get(agent)
+        if known is None or known.runner.kind not in STARTED:
+            return f"{agent} is not started by a service any more"
+        if why := self._fabric._untrusted(known):  # noqa: SLF001 - the same room
+            self._warn_of_trust(known, why)
+            return why
+        place = run_place(task.id, hop)
+        if why := self.runner.reserve(place):
+            self.waiting.add(place)
+            return why
+        try:
+            return self._within_limits(task, known, hop)
+        finally:
+            self.runner.give_back(place)
+
+    def _within_limits(self, task: Task, known: Agent, hop: str | None) -> str | None:
+        most = self._fabric._policy.scheduling.max_concurrent  # noqa: SLF001 - the same room
+        if most is None:
+            return self._begun(task, known, hop)
+        with self._fabric.store.unit(Scope(names=frozenset({"scheduler"}))):
+            found = self._fabric.store.find(Query(status=("in-progress",), limit=most))
+            running = max(found.total, sum(max(len(held_leases(one)), 1) for one in found.tasks))
+            return self._begun(task, known, hop) if running < most else f"{running} runs of {most} at once"
+
+    def _begun(self, task: Task, agent: Agent, hop: str | None) -> str | None:
+        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=OURSELVES)
+        try:
+            return self._started(task, agent, claimed)
+        except Exception as error:  # noqa: BLE001 - the edge of one start: the run fails, and its task is retried
+            what = self._faults.note(f"starting {agent.id}", task.id, error)
+            self.runner.stop(claimed.run_id, "fenced", hard=True)
+            self._failed(task.id, claimed.run_id, "runner_failed", what)
+            return what
+
+    def _started(self, task: Task, agent: Agent, claimed: Claimed) -> str | None:
+        whole = self._fabric.get(task.id)
+        lease, hop = holding(whole, claimed.run_id)
+        if lease is None or lease.run_id != claimed.run_id:
+            return "somebody ended the run at once"
+        earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
+        runner = agent.runner
+        work = Work(
+            task_id=whole.id,
+            hop=hop,
+            place=run_place(whole.id, hop),
+            run_id=claimed.run_id,
+            epoch=claimed.epoch,
+            attempt=claimed.attempt,
+            agent=agent.id,
+            command=runner.command,
+            env=runner.env,
+            inherit_env=runner.inherit_env,
+            cwd=runner.cwd,
+            brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+            secret=claimed.secret if isinstance(claimed.secret, str) else "",
+            nonce=os.urandom(_NONCE).hex(),
+            messages=runner.messages,
+            grace=(runner.grace_ms or _GRACE * 1000) / 1000,
+        )
+        try:
+            self.runner.start(work)
+        except RunnerFailed as error:
+            self._tell("failed", work.task_id, error.message)
+            self._failed(work.task_id, work.run_id, error.code, error.message)
+            return error.message
+        self._warn_of_dropped(work)
+        now = self._clock.monotonic()
+        every = lease.ttl_ms / 1000 / BEATS_A_LEASE
+        limit = agent.max_execution_ms
+        ends = now + limit / 1000 if limit is not None else None
+        self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
+        return None
+
+    def _warn_of_trust(self, agent: Agent, why: str) -> None:
+        """Once for each command of an agent, however many tasks wait for it."""
+        if self._untrusted.get(agent.id) != agent.runner:
+            self._untrusted[agent.id] = agent.runner
+            self._tell("untrusted", "", why)
+
+    def _warn_of_dropped(self, work: Work) -> None:
+        """Once per agent: an agent that needs a key must be given it by name."""
+        names = self.runner.dropped(work)
+        if not names or work.agent in self._warned:
+            return
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        listed = "the variables named above" if self._warned else f"{', '.join(names[:_NAMED])}{more}"
+        self._warned.add(work.agent)
+        what = f"{work.agent} does not get {listed}; name what it needs in its runner: inheritEnv: [NAME], or all"
+        self._tell("environment", work.task_id, what)
+
+    def stop(self, run_id: str, why: str) -> str | None:
+        """End the worker of a hosted run."""
+        run = self._runs.get(run_id)
+        if run is None or run.stopping:
+            return f"its worker is being ended ({why})"
+        self._stop(run, why)
+        return None
+
+    def _stop(self, run: _Hosted, why: str) -> None:
+        self.runner.stop(run.work.run_id, why)
+        run.stopping = True
+
+    def stop_all(self, why: str, *, hard: bool = False) -> None:
+        """End every worker; `hard` also waits for nothing that could not be carried out yet."""
+        for run_id, run in list(self._runs.items()):
+            try:
+                self.runner.stop(run_id, why, hard=hard)
+            except Exception as error:  # noqa: BLE001 - the edge of one run
+                self._faults.note("stop", run.work.task_id, error)
+            if hard and run.gone:
+                self._runs.pop(run_id, None)
+
+    def clear(self, task: Task, run_id: str, why: str) -> str | None:
+        """A dead host's run: kill what is left of it, then end it by what it reported, else as lost."""
+        at = next((at for at, lease in held_leases(task) if lease.run_id == run_id), task.id)
+        if not_ended := self.runner.end(at, attempt_of(run_id), run_id):
+            self.waiting.add(at)
+            return not_ended
+        self._orphaned -= {run_id}
+        if why == "cancelled":
+            self._do(c.Settle(actor=OURSELVES, run=run_id, task_id=task.id))
+            return None
+        if self._has_reported(task.id, at, run_id):
+            self._fabric.session_end(run=run_id)
+        else:
+            what = "the host of the run was killed"
+            self._do(c.Fail(actor=OURSELVES, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
+        return None
+
+    def fence(self, snapshot: Snapshot) -> None:
+        """End workers whose run was ended by others; one that has completed may take a moment to exit."""
+        held = {lease.run_id for task in snapshot.running for _, lease in held_leases(task)}
+        for run_id, run in self._runs.items():
+            if run_id not in held and not run.over and not run.gone:
+                self._guarded("fence", run, self._fence)
+
+    def _fence(self, run: _Hosted) -> None:
+        attempts = self._fabric.store.attempts(run.work.task_id)
+        ended = next((one for one in attempts if one.run_id == run.work.run_id), None)
+        if ended is not None and ended.status == "running":
+            return  # the index was read before the claim
+        run.over = True
+        if ended is not None and ended.status == "completed":
+            run.ends_at = self._clock.monotonic() + _LINGER
+        else:
+            self._stop(run, "fenced")
+
+    def _guarded(self, what: str, run: _Hosted, step: Callable[[_Hosted], object]) -> None:
+        """Whatever it raises concerns this run alone, and is tried again later."""
+        key = (what, run.work.run_id)
+        if self._faults.wait(key):
+            return
+        try:
+            step(run)
+        except Exception as error:  # noqa: BLE001 - the edge of one run
+            self._faults.failed(key, what, run.work.task_id, error)
+        else:
+            self._faults.succeeded(key)
+
+    def poll(self) -> float | None:
+        """Renew what is due, end what has had its time; tells in how many seconds to look again."""
+        waits: list[float] = []
+        for run in list(self._runs.values()):
+            now = self._clock.monotonic()
+            for at, what, step in _DUE:
+                moment = at(run)
+                if moment is not None and moment <= now:
+                    self._guarded(what, run, partial(step, self))
+            waits += [
+                max(moment - now, self._faults.wait((what, run.work.run_id)))
+                for at, what, _ in _DUE
+                if (moment := at(run)) is not None and run.work.run_id in self._runs
+            ]
+        return min(waits, default=None)
+
+    def _out_of_time(self, run: _Hosted) -> None:
+        self._stop(run, "finished" if run.over else "timeout")
+        run.ends_at = None
+
+    def _beat(self, run: _Hosted) -> None:
+        run.beat_at = self._clock.monotonic() + run.every
+        try:
+            self._fabric.heartbeat(run.work.task_id, run=run.work.run_id)
+        except (Conflict, NotFound):
+            return  # the next tick finds out why, and ends the worker
+        except AofError as error:
+            self._tell("trouble", run.work.task_id, f"the lease could not be renewed: {error.message}")
+
+    def said(self, work: Work, text: str) -> None:
+        """A protocol message of that run; what is wrong with it is recorded and stops nobody."""
+        self._of(work).steps.add(("message", lambda: self._deliver(work, text)))
+
+    def ended(self, ended: Ended) -> None:
+        """Record how the worker ended, then end its session by what that means."""
+        work, run = ended.work, self._of(ended.work)
+        self.freed |= work.place in self.waiting
+        self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
+        run.gone = True
+        run.steps.add(
+            ("exit", lambda: self._recorded(ended)),
+            ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),
+            last=True,
+        )
+        self._leave(run)
+
+    def _of(self, work: Work) -> _Hosted:
+        """The run; one that was never kept alive here has nothing to be renewed."""
+        return self._runs.get(work.run_id) or self._runs.setdefault(work.run_id, self._hosted(work, over=True))
+
+    def _hosted(self, work: Work, **more: Any) -> _Hosted:
+        steps = Steps(work.task_id, self._clock, self._faults, self._tell)
+        return _Hosted(work, steps, WorkerOutput(work, partial(self._unproven, work)), **more)
+
+    def _unproven(self, work: Work, detail: str) -> None:
+        """A line that looks like a message and is none: said once for a run, where people look for it."""
+        self._tell("warning", work.task_id, detail)
+        payload = {"code": "unproven_message", "detail": detail}
+        draft = Draft(type="task.warning", task_id=work.task_id, run_id=work.run_id, payload=payload)
+        record(self._fabric.store, self._clock, draft, OURSELVES)
+
+    def _again(self, run: _Hosted) -> None:
+        run.steps.carry_out()
+        self._leave(run)
+
+    def _leave(self, run: _Hosted) -> None:
+        """Nothing is left to be done about a run that is over."""
+        if run.gone and not run.steps:
+            self._runs.pop(run.work.run_id, None)
+
+    def _recorded(self, ended: Ended) -> None:
+        self._do(
+            c.Exited(
+                actor=OURSELVES,
+                agent=ended.work.agent,
+                task_id=ended.work.task_id,
+                run=ended.work.run_id,
+                exit_code=ended.exit_code,
+                signal=ended.signal,
+                stopped=ended.stopped,
+                output=ended.output,
+            )
+        )
+
+    def _over(self, ended: Ended) -> None:
+        """It ended by itself."""
+        self._end_session(ended.work)
+
+    def _end_session(self, work: Work) -> None:
+        for applied in self._fabric.session_end(run=work.run_id):
+            where = f"hop {applied.hop}: " if applied.hop else ""
+            how = f"{where}{applied.outcome}: {applied.from_status} → {applied.to_status}"
+            self._tell("session_end", work.task_id, how)
+
+    def _timed_out(self, ended: Ended) -> None:
+        work = ended.work
+        if self._has_reported(work.task_id, work.place, work.run_id):
+            self._end_session(work)
+        else:
+            self._failed(work.task_id, work.run_id, "max_execution_time", _how(ended), "timed_out")
+
+    def _cancelled(self, ended: Ended) -> None:
+        self._do(c.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
+
+    def _shut_down(self, ended: Ended) -> None:
+        """Not the agent's fault: what it reported counts, else the task goes back as it was."""
+        work = ended.work
+        if self._has_reported(work.task_id, work.place, work.run_id):
+            self._end_session(work)
+        else:
+            self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
+
+    def _has_reported(self, task_id: str, at: str, run_id: str) -> bool:
+        with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
+            result = unit.result(at)
+        return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
+
+    def _fenced(self, ended: Ended) -> None:
+        """The run had been ended already."""
+
+    def _failed(self, task_id: str, run_id: str, code: str, message: str, cause: Cause = "failed") -> None:
+        self._do(c.Fail(actor=OURSELVES, task_id=task_id, run=run_id, code=code, message=message, cause=cause))
+
+    def _do(self, command: c.OnTask) -> None:
+        self._fabric._execute(command)  # noqa: SLF001 - the same room
+
+    def _deliver(self, work: Work, text: str) -> None:
+        message = self._of(work).output.message_in(text)
+        if message is None:
+            return
+        for sent in self._fabric._passing_on(work.agent).send(message, run=work.run_id):  # noqa: SLF001 - the same room
+            reason = f", {sent.reason}" if sent.reason else ""
+            self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
+
+
+_MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {
+    "timeout": Hosting._timed_out,  # noqa: SLF001 - the table of this class
+    "cancelled": Hosting._cancelled,  # noqa: SLF001
+    "shutdown": Hosting._shut_down,  # noqa: SLF001
+    "fenced": Hosting._fenced,  # noqa: SLF001
+    "finished": Hosting._fenced,  # noqa: SLF001
+}
+_Moment = Callable[[_Hosted], float | None]
+_DUE: tuple[tuple[_Moment, str, Callable[[Hosting, _Hosted], None]], ...] = (  # when, what it is called, what is done
+    (lambda run: run.steps.try_at, "retry", Hosting._again),  # noqa: SLF001
+    (lambda run: None if run.gone else run.ends_at, "end", Hosting._out_of_time),  # noqa: SLF001
+    (lambda run: None if run.over else run.beat_at, "heartbeat", Hosting._beat),  # noqa: SLF001
+)
+
+
+def _how(ended: Ended) -> str:
+    signal = ended.signal
+    how = f"was ended by signal {signal}" if signal is not None else f"exited with code {ended.exit_code}"
+    return f"{how} ({ended.stopped})" if ended.stopped else how

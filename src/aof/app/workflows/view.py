@@ -1,0 +1,134 @@
+"""Workflows to look at: as rows, as a drawing for a terminal, as Mermaid. Must not know any surface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.app.operations.results import Result
+from aof.core.model.errors import Call, InvalidInput
+from aof.core.model.task import Task
+from aof.core.model.workflow_state import HopState, begun, workflow_of
+from aof.core.model.workflow_template import Hop, Template
+from aof.core.validation.findings import Finding
+
+if TYPE_CHECKING:
+    from aof.core.model.org_chart import OrgChart
+
+_MARKS = {
+    "waiting": "○",
+    "ready": "●",
+    "running": "▶",
+    "review": "?",
+    "blocked": "‖",
+    "rejected": "↩",
+    "done": "✓",
+    "skipped": "-",
+    "failed": "✗",
+    "timed_out": "✗",
+}
+
+
+class Portrait(Result, frozen=True, kw_only=True):
+    """A template, or a task's workflow with the state of each hop; `mermaid` and `lines` draw it."""
+
+    name: str
+    task_id: str | None
+    state: str | None
+    digest: str
+    hops: tuple[dict[str, Any], ...]
+    mermaid: str
+    lines: tuple[str, ...]
+
+
+def of_template(document: dict[str, Any]) -> Portrait:
+    """A workflow that is written down."""
+    workflow = begun(msgspec.convert(document, ready(Template)))
+    return _drawn(workflow.template, workflow.digest, {}, None, None)
+
+
+def of_task(task: Task) -> Portrait:
+    """Where a task stands in its workflow."""
+    if not task.gated:
+        raise InvalidInput(f"{task.id} is in no workflow", "see the task itself", Call("show", {"task_id": task.id}))
+    workflow = workflow_of(task)
+    states = {hop.id: hop for hop in workflow.hops}
+    return _drawn(workflow.template, workflow.digest, states, task.id, workflow.state)
+
+
+def _drawn(
+    template: Template, digest: str, states: dict[str, HopState], task_id: str | None, state: str | None
+) -> Portrait:
+    rows = tuple(_row(hop, states.get(hop.id)) for hop in template.hops)
+    return Portrait(
+        name=template.name,
+        task_id=task_id,
+        state=state,
+        digest=digest,
+        hops=rows,
+        mermaid="\n".join(_mermaid(template, states)),
+        lines=tuple(_lines(template, states)),
+    )
+
+
+def _row(hop: Hop, state: HopState | None) -> dict[str, Any]:
+    rule: dict[str, Any] = msgspec.to_builtins(hop)
+    return rule if state is None else rule | msgspec.to_builtins(state) | {"role": state.role}
+
+
+def _mermaid(template: Template, states: dict[str, HopState]) -> Iterator[str]:
+    yield "flowchart TD"
+    numbers = {hop.id: f"h{number}" for number, hop in enumerate(template.hops)}
+    for hop in template.hops:
+        state = states.get(hop.id)
+        status = f"<br/>{state.status}" if state is not None else ""
+        role = state.role if state is not None else hop.role
+        yield f'  {numbers[hop.id]}["{hop.id} ({role}){status}"]'
+    for hop in template.hops:
+        label = "|any|" if hop.join_type == "any" and len(hop.depends_on) > 1 else ""
+        for before in hop.depends_on:
+            yield f"  {numbers[before]} -->{label} {numbers[hop.id]}"
+        if hop.can_reject:
+            back = hop.depends_on if hop.rejection_strategy == "predecessors" else template.origins(hop.id)
+            yield from (f"  {numbers[hop.id]} -.->|rejects| {numbers[target]}" for target in back)
+
+
+def _lines(template: Template, states: dict[str, HopState]) -> Iterator[str]:
+    """One line a hop, indented by how many hops come before it at least."""
+    depths: dict[str, int] = {}
+    rest = list(template.hops)
+    while rest:
+        hop = next(hop for hop in rest if all(before in depths for before in hop.depends_on))
+        rest.remove(hop)
+        depths[hop.id] = max((depths[before] + 1 for before in hop.depends_on), default=0)
+        yield _line(hop, states.get(hop.id), depths[hop.id])
+
+
+def _line(hop: Hop, state: HopState | None, depth: int) -> str:
+    mark = _MARKS[state.status] if state is not None else "○"
+    parts = [f"{'  ' * depth}{mark} {hop.id}", f"[{state.role if state is not None else hop.role}]"]
+    if hop.depends_on:
+        join = " any of" if hop.join_type == "any" and len(hop.depends_on) > 1 else ""
+        parts.append(f"←{join} {', '.join(hop.depends_on)}")
+    notes = [("can reject", hop.can_reject), ("conditional", hop.condition is not None)]
+    notes += [(f"within {hop.timeout}", hop.timeout is not None), ("waits for approval", not hop.auto_advance)]
+    parts += [f"({note})" for note, holds in notes if holds and state is None]
+    if state is not None:
+        who = f" by {state.agent}" if state.agent and state.status not in ("waiting", "ready") else ""
+        why = f": {state.reason}" if state.reason and state.status not in ("done", "ready") else ""
+        parts.append(f"{state.status}{who}{why}")
+    return " ".join(parts)
+
+
+def nobody_for(document: dict[str, Any], chart: OrgChart) -> Iterator[Finding]:
+    """A warning for each role that no active agent has."""
+    for number, hop in enumerate(msgspec.convert(document, ready(Template)).hops):
+        for key, role in (("role", hop.role), ("escalateTo", hop.escalate_to)):
+            active = [name for name in chart.holders.get(role or "", ()) if chart.by_id[name].active]
+            if role is not None and not active:
+                detail = f"hop '{hop.id}': no active agent of the org chart has the role '{role}'"
+                fix = "give it to an agent in org/org-chart.yaml"
+                yield Finding(code="nobody", severity="warning", at=("hops", number, key), detail=detail, fix=fix)

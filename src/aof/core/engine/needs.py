@@ -1,0 +1,262 @@
+"""What each command looks at, so that exactly this can be locked and loaded before it is decided.
+
+`needs` is asked again after each loading, with more known; once nothing new comes, the set is complete. What is no
+task ID is never asked for. Must not decide anything: asking for too much costs time, asking for too little is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from aof.core.engine.known import Known, ids
+from aof.core.model import commands as c
+from aof.core.model.ids import is_task_id
+from aof.core.model.records import Needs, Records
+from aof.core.model.run import Result
+from aof.core.tasks.cancellation import topmost
+from aof.core.tasks.creation import bad_key
+from aof.core.tasks.manual_edit import theirs
+
+_GRAPH = frozenset({"graph"})
+
+
+def needs(command: c.OnTask, known: Records) -> Needs:
+    """The records and locks that the command needs, as far as can be said from what is known."""
+    if not is_task_id(command.task_id):
+        return Needs()
+    describe = _NEEDS.get(type(command))
+    if describe is not None:
+        return describe(command, Known(known))
+    return command.needs(known) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
+
+
+def _create(command: c.Create, known: Known) -> Needs:
+    parent = known.gatekeepers(command.parent_id)
+    read = ids(command.depends_on) | parent.read
+    own = frozenset({command.task_id})
+    if command.key is None or bad_key(command.key):
+        return Needs(write=own, read=frozenset(read), above=parent.above)
+    read |= ids([known.records.key_owners.get(command.key)])
+    names, keys = frozenset({f"key:{command.key}"}), frozenset({command.key})
+    return Needs(write=own, read=frozenset(read), names=names, keys=keys, above=parent.above)
+
+
+def _starting(command: c.OnTask, known: Known) -> Needs:
+    """A new run reads the dependencies, the children it may wait for, and who occupies the resource."""
+    task = known.task(command.task_id)
+    own = frozenset({command.task_id})
+    if task is None or task.status not in ("ready", "review"):
+        return Needs(write=own)
+    read = ids(task.depends_on)
+    waits = bool(task.metadata.get("waitForChildren"))
+    if waits:
+        read |= ids(known.children(task.id))
+    resources = frozenset({task.resource}) if task.resource else frozenset()
+    return Needs(
+        write=own,
+        read=frozenset(read),
+        names=frozenset(f"resource:{resource}" for resource in resources),
+        children=own if waits else frozenset(),
+        resources=resources,
+    )
+
+
+def _claiming(command: c.OnTask, known: Known) -> Needs:
+    """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
+    base = _starting(command, known)
+    chart, task = known.records.policy.org, known.task(command.task_id)
+    takes = task is not None and (task.status in ("ready", "review") or (task.gated and task.status == "in-progress"))
+    if chart is None or not takes:
+        return base
+    from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
+    from aof.core.org.standing import entry_of  # noqa: PLC0415 - as above
+
+    agent = entry_of(chart, command.acting, known.records.policy.maintainers)
+    if agent is None:
+        return base
+    return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
+
+
+def _beating(command: c.OnTask, known: Known) -> Needs:
+    return Needs(write=frozenset({command.task_id}), heartbeats=_running(command, known))
+
+
+def _running(command: c.OnTask, known: Known) -> frozenset[str]:
+    """What the records of the current run go by, or those of the hops that run."""
+    task = known.task(command.task_id)
+    return frozenset({command.task_id} if task is None else task.run_places)
+
+
+def _completing(command: c.OnTask, known: Known) -> Needs:
+    """A report ends a run; in a workflow it may also kill the task."""
+    base = _starting(command, known)
+    task = known.task(command.task_id)
+    if task is None or not task.gated:
+        return base
+    more = _ending(command, known)
+    write = base.write | more.write
+    read = (base.read | more.read) - write
+    return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
+
+
+def _judging(command: c.OnTask, known: Known) -> Needs:
+    """Like `_returning`; what lets a workflow go on may also find that it has failed."""
+    task = known.task(command.task_id)
+    return _ending(command, known) if task is not None and task.gated else _returning(command, known)
+
+
+def _returning(command: c.OnTask, known: Known) -> Needs:
+    """Who goes back to waiting looks whether the dependencies are alive."""
+    task = known.task(command.task_id)
+    return Needs(write=frozenset({command.task_id}), read=frozenset(ids(task.depends_on if task else ())))
+
+
+def _ending(command: c.OnTask, known: Known) -> Needs:
+    """What may kill or revive a task tells its dependents; they look at their other dependencies."""
+    own = frozenset({command.task_id})
+    task = known.task(command.task_id)
+    waiting = known.dependents(command.task_id)
+    parent = known.gatekeepers(task.parent_id if task else None)
+    read = ids(task.depends_on if task else ()) | parent.read
+    for dependent_id in waiting:
+        dependent = known.task(dependent_id)
+        read |= ids(dependent.depends_on if dependent is not None else ())
+    write = own | ids(waiting)
+    return Needs(write=write, read=frozenset(read) - write, dependents=own, above=parent.above)
+
+
+def _cancelling(command: c.OnTask, known: Known) -> Needs:
+    """The whole tree of the cancellation that this belongs to, and everything that depends on any of it."""
+    task = known.task(command.task_id)
+    own = frozenset({command.task_id})
+    above = known.above(command.task_id) if task is not None and task.cancel is not None else set()
+    top = topmost(known.records, task).id if task is not None and task.cancel is not None else command.task_id
+    tree = [top] if top == command.task_id else [top, command.task_id]
+    write = set(tree)
+    for member in tree:
+        fresh = ids(known.children(member)) - write
+        tree += sorted(fresh)
+        write |= fresh
+    for member in tree:
+        write |= ids(known.dependents(member))
+    return Needs(
+        write=frozenset(write),
+        read=frozenset(above - write),
+        above=own if task is not None and task.cancel is not None else frozenset(),
+        trees=own | {top},
+        dependents=frozenset(tree),
+    )
+
+
+def _settling(command: c.OnTask, known: Known) -> Needs:
+    task = known.task(command.task_id)
+    cancelled = task is not None and task.cancel is not None
+    return _cancelling(command, known) if cancelled else Needs(write=frozenset({command.task_id}))
+
+
+def _expire(command: c.OnTask, known: Known) -> Needs:
+    task = known.task(command.task_id)
+    cancelled = task is not None and task.cancel is not None
+    base = _cancelling(command, known) if cancelled else _ending(command, known)
+    running = _running(command, known)
+    files = referred(known.records, command.task_id)
+    return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
+
+
+def _timing_out(command: c.OnTask, known: Known) -> Needs:
+    """A hop whose run has reported is ended by that."""
+    running, files = _running(command, known), referred(known.records, command.task_id)
+    return msgspec.structs.replace(_ending(command, known), results=running, files=files)
+
+
+def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
+    """The files that the reported results of a task, or of its hops, refer to."""
+    hops = f"{task_id}/hops/"
+    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
+    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
+    return frozenset((task_id, ref) for ref in refs if ref is not None)
+
+
+def _dependency(command: c.AddDependency, _known: Known) -> Needs:
+    blocker = frozenset(ids([command.blocker_id]))
+    own = frozenset({command.task_id})
+    return Needs(write=own, read=blocker - own, names=_GRAPH, reachable=blocker)
+
+
+def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
+    base = _returning(command, known)
+    blocker = frozenset(ids([command.blocker_id])) - base.write
+    return msgspec.structs.replace(base, read=base.read | blocker, names=_GRAPH)
+
+
+def _link(command: c.Link, known: Known) -> Needs:
+    own = frozenset({command.task_id})
+    if command.kind == "parent":
+        parent = known.gatekeepers(command.target_id)
+        above = parent.above | ids([command.target_id])
+        return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
+    return Needs(write=own, read=frozenset(ids([command.target_id])) - own)
+
+
+def _update(command: c.Update, known: Known) -> Needs:
+    describe = _claiming if command.status == "in-progress" else _MOVES.get(str(command.status), _beating)
+    base = describe(command, known)
+    return msgspec.structs.replace(base, heartbeats=_running(command, known))
+
+
+def _take_in(command: c.TakeIn, known: Known) -> Needs:
+    own = frozenset({command.task_id})
+    task = known.task(command.task_id)
+    given = theirs(command.created if command.created is not None else command.changes)
+    base = _MOVES.get(str(command.status), _returning)(command, known)
+    edges = given.get("dependsOn")
+    parent = given.get("parentId")
+    listed = ids(edges) if isinstance(edges, list | tuple) else set()
+    fresh = listed - set(task.depends_on) if task is not None else set()
+    named = parent if isinstance(parent, str) else None
+    gate = known.gatekeepers(named)
+    return msgspec.structs.replace(
+        base,
+        read=frozenset((base.read | listed | gate.read) - base.write - own),
+        above=base.above | gate.above | ids([named]),
+        names=base.names | (_GRAPH if fresh or parent is not None else frozenset()),
+        reachable=frozenset(fresh),
+    )
+
+
+_MOVES: dict[str, Callable[[Any, Known], Needs]] = {
+    "in-progress": _starting,
+    "cancelled": _cancelling,
+    "deadletter": _ending,
+    "ready": _ending,
+    "backlog": _returning,
+}
+_NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
+    c.Create: _create,
+    c.CreateGated: _create,
+    c.Claim: _claiming,
+    c.Complete: _completing,
+    c.Beat: _beating,
+    c.Report: _beating,
+    c.Release: _judging,
+    c.Approve: _judging,
+    c.Reject: _judging,
+    c.Unblock: _judging,
+    c.Resume: _judging,
+    c.Fail: _ending,
+    c.RetryTask: _ending,
+    c.TimeOut: _timing_out,
+    c.CancelTask: _cancelling,
+    c.Settle: _settling,
+    c.Expire: _expire,
+    c.Promote: _judging,
+    c.Bury: _ending,
+    c.AddDependency: _dependency,
+    c.RemoveDependency: _no_dependency,
+    c.Link: _link,
+    c.Update: _update,
+    c.TakeIn: _take_in,
+}

@@ -1,0 +1,247 @@
+"""`evolve(task, event)`: what each kind of event makes of a task. The log alone rebuilds every task this way.
+
+An event of a kind that is not in the table changes only `rev` and `updatedAt`. Must not judge: whether an event
+may happen was decided before it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.events import Draft, Event
+from aof.core.model.ids import is_tagged
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.task import Blocked, Cancel, Failure, Lease, Link, Retry, Task
+from aof.core.tasks import work_log
+
+_replace = msgspec.structs.replace
+
+
+def evolve(task: Task | None, event: Event) -> Task:
+    """The task after the event."""
+    if task is None:
+        if event.type not in ("task.created", "task.restored"):
+            message = f"event {event.seq} ({event.type}) comes before the creation of {event.task_id}"
+            raise ValueError(message)
+        return _created(event)
+    if event.seq <= task.rev:
+        return task
+    if event.type == "task.restored":  # from a file that knew more than the log
+        return _created(event)
+    changes = _changes(task, event)
+    entry = event.payload.get("workLog")
+    if entry is not None:
+        changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
+    layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
+    return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+
+
+def _changes(task: Task, event: Event) -> dict[str, Any]:
+    if "hop" in event.payload or event.type.startswith("task.workflow."):
+        from aof.core.evolve.workflow import task_changes  # noqa: PLC0415 - few tasks have a workflow
+
+        return task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+    handler = _HANDLERS.get(event.type)
+    return handler(task, event) if handler else {}
+
+
+def _moment(task: Task, event: Event) -> str:
+    """When the event was: a task's own times do not run backwards, also where the clock was turned back."""
+    return max(task.updated_at, event.timestamp)
+
+
+def evolve_draft(draft: Draft, timestamp: str) -> Task:
+    """The task that a draft of its creation will bring into being."""
+    return _created(
+        Event(
+            seq=0,
+            type=draft.type,
+            timestamp=timestamp,
+            actor="",
+            task_id=draft.task_id,
+            payload=draft.payload,
+            commit=(1, 1),
+        )
+    )
+
+
+def _created(event: Event) -> Task:
+    fields = dict(event.payload["task"])
+    body = fields.pop("body", "")
+    extra = fields.pop("extra", {})
+    stamps = dict.fromkeys(("createdAt", "lastTransitionAt"), event.timestamp)
+    fields = stamps | fields | {"id": event.task_id, "rev": event.seq, "updatedAt": event.timestamp}
+    task = msgspec.convert(fields, ready(Task))
+    return _replace(task, body=body, extra=extra, layout=event.layout)
+
+
+def _transitioned(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    target = payload["to"]
+    changes: dict[str, Any] = {"status": target, "last_transition_at": _moment(task, event)}
+    if task.status == "in-progress":
+        changes["lease"] = None
+    if target == "blocked":
+        changes["blocked"] = msgspec.convert(payload["blocked"], ready(Blocked))
+    elif task.blocked is not None:
+        changes["blocked"] = None
+    if "error" in payload:
+        changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
+    if task.gated and task.status in ("blocked", "backlog"):
+        from aof.core.evolve.workflow import resumed  # noqa: PLC0415 - few tasks have a workflow
+
+        changes["workflow"] = resumed(task.workflow, event.timestamp)
+    if target in FINISHED:
+        changes["ended_at"] = _moment(task, event)
+    elif task.ended_at is not None:
+        changes["ended_at"] = None
+    return changes
+
+
+def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
+    run = event.run_id if event.run_id is not None and is_tagged(event.run_id) else None
+    retry = _replace(task.retry, attempts=event.payload["attempt"], not_before=None, cause=None, last_run=run)
+    return {
+        "lease": begun_lease(event.payload, event.run_id, event.timestamp),
+        "retry": retry,
+        "progress": {},
+        "started_at": task.started_at or _moment(task, event),
+    }
+
+
+def begun_lease(payload: dict[str, Any], run_id: str | None, at: str) -> Lease:
+    """The lease of a run, or of a hop's, that begins."""
+    return Lease(
+        agent=payload["agent"],
+        run_id=run_id or "",
+        epoch=payload["epoch"],
+        acquired_at=at,
+        expires_at=payload["expiresAt"],
+        ttl_ms=payload["ttlMs"],
+        worker=payload["worker"],
+        key=payload.get("key"),
+        secret_digest=payload.get("secretDigest"),
+    )
+
+
+def run_by(retry: Retry, agent: str, **changes: Any) -> Retry:
+    """The count of runs after one that this agent has had."""
+    agents = retry.agents if agent in retry.agents else (*retry.agents, agent)
+    return _replace(retry, agents=agents, **changes)
+
+
+def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
+    return {"retry": run_by(task.retry, event.payload["agent"]), "last_error": None}
+
+
+def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    error = msgspec.convert(payload["error"], ready(Failure))
+    if payload["counts"]:
+        retry = run_by(task.retry, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
+        return {"retry": retry, "last_error": error}
+    changes: dict[str, Any] = {"retry": run_by(task.retry, payload["agent"], cause=payload["cause"])}
+    if task.cancel is not None:
+        changes["cancel"] = _replace(task.cancel, stopped=True)
+    return changes
+
+
+def _retrying(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    retry = _replace(task.retry, not_before=payload.get("notBefore"), cause=payload["cause"])
+    if payload.get("byHand"):
+        retry = _replace(retry, failures=0)
+        return {"retry": retry, "cancel": None, "last_error": None}
+    return {"retry": retry}
+
+
+def _updated(task: Task, event: Event) -> dict[str, Any]:
+    changes = event.payload["changes"]
+    whole = msgspec.to_builtins(task)
+    body, extra = changes.get("body", task.body), task.extra
+    for name, value in changes.items():
+        if name == "extra":
+            extra = value
+        elif name != "body":
+            if value is None:
+                whole.pop(name, None)
+            else:
+                whole[name] = value
+    fresh = msgspec.convert(whole, ready(Task))
+    renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
+    for name in ("rev", "updated_at", "layout"):
+        del renewed[name]
+    return renewed | {"body": body, "extra": extra}
+
+
+def _progress(task: Task, event: Event) -> dict[str, Any]:
+    return {"progress": progressed(task, event.payload, event.run_id, event.timestamp)}
+
+
+def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
+    """The progress after a report, of the task's own run or of a hop's."""
+    facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}
+    return task.progress | facts | {"at": at, "runId": run_id}
+
+
+def _cancel_requested(_task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    return {"cancel": Cancel(by=payload["by"], at=event.timestamp, reason=payload.get("reason"))}
+
+
+def _dependency_updated(_task: Task, event: Event) -> dict[str, Any]:
+    depends_on = event.payload.get("dependsOn")
+    return {} if depends_on is None else {"depends_on": tuple(depends_on)}
+
+
+def _linked(task: Task, event: Event) -> dict[str, Any]:
+    edge = (event.payload["kind"], event.payload["targetId"])
+    links = tuple(link for link in task.links if (link.kind, link.target_id) != edge)
+    if event.type == "task.link.added":
+        reason = event.payload.get("reason")
+        links += (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp, reason=reason),)
+    return {"links": links}
+
+
+def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
+    said = {name: event.payload[name] for name in ("status", "since")}
+    return {"metadata": task.metadata | {"slaAlert": said}}
+
+
+def _delegated(task: Task, event: Event) -> dict[str, Any]:
+    """A task that is handed to another agent says how deep, and by which handoff."""
+    edge = ("handoff", event.payload["handoffId"])
+    known = any((link.kind, link.target_id) == edge for link in task.links)
+    added = () if known else (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp),)
+    return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
+
+
+def _unanswered(task: Task, event: Event) -> dict[str, Any]:
+    return {"metadata": task.metadata | {"handoffUnanswered": event.payload["handoffId"]}}
+
+
+def _archived(_task: Task, _event: Event) -> dict[str, Any]:
+    return {"archived": True}
+
+
+_HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
+    "task.transitioned": _transitioned,
+    "task.attempt.started": _attempt_started,
+    "task.attempt.completed": _attempt_completed,
+    "task.attempt.failed": _attempt_failed,
+    "task.retrying": _retrying,
+    "task.updated": _updated,
+    "task.progress": _progress,
+    "task.cancel_requested": _cancel_requested,
+    "task.dependency.updated": _dependency_updated,
+    "task.link.added": _linked,
+    "task.link.removed": _linked,
+    "task.archived": _archived,
+    "task.sla_alert": _sla_alert,
+    "delegation.requested": _delegated,
+    "handoff.unanswered": _unanswered,
+}

@@ -1,0 +1,302 @@
+"""Every command that can be given to the core, as data. Must not know how it arrived."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
+
+if TYPE_CHECKING:
+    from aof.core.model.records import Needs, Records, Verdict
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """Who gave the command: `actor` called, `agent` acts (else the actor), `run` is the run it acts for.
+
+    `proven` is who a token or a secret says the caller is: it acts as nobody else. `proof` is the digest of the secret
+    that came with it; empty where one is asked for and none came, None where nobody asks.
+
+    `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
+    session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
+    token is for work only, or that nobody chose its name: whatever it asks for, it approves and rejects nothing.
+    """
+
+    actor: str
+    agent: str | None = None
+    run: str | None = None
+    proven: str | None = None
+    proof: str | None = None
+    outside: bool = False
+    session: str | None = None
+    vouched: Literal["token", "secret"] | None = None
+    limited: bool = False
+
+    @property
+    def acting(self) -> str:
+        """The name whose rights apply when no run says otherwise."""
+        return self.agent or self.actor
+
+
+class OnTask(Command, frozen=True, kw_only=True):
+    """A command about one existing task."""
+
+    task_id: str
+
+
+class OwnRule(OnTask, frozen=True, kw_only=True):
+    """A command that brings its own rule, so that only who gives it loads that.
+
+    The rule is asked in any case, also where there is no such task.
+    """
+
+    if TYPE_CHECKING:  # what each of them defines
+
+        def needs(self, known: Records) -> Needs:
+            """What must be locked and loaded; asked again with more known, as `needs` is."""
+            ...
+
+        def decide(self, records: Records, now: int) -> Verdict:
+            """What it does to what is loaded."""
+            ...
+
+
+class Create(OnTask, frozen=True, kw_only=True):
+    """Bring a task into being under an ID that was reserved for it."""
+
+    title: str
+    body: str = ""
+    status: Status = "ready"
+    priority: Priority = "normal"
+    assignee: str | None = None
+    role: str | None = None
+    team: str | None = None
+    tags: tuple[str, ...] = ()
+    workflow: str | None = None
+    depends_on: tuple[str, ...] = ()
+    parent_id: str | None = None
+    owner: str | None = None
+    resource: str | None = None
+    visibility: Visibility = "foreground"
+    acceptance: tuple[Any, ...] = ()
+    constraints: dict[str, Any] = {}
+    profile: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    max_attempts: int | None = None
+    key: str | None = None
+
+
+class CreateGated(Create, frozen=True, kw_only=True):
+    """Bring a task into being that passes through a workflow, with the template as it is now."""
+
+    template: dict[str, Any]
+
+
+class Attach(OnTask, frozen=True, kw_only=True):
+    """Let a task that names a workflow begin it, with the template as it is now."""
+
+    template: dict[str, Any]
+
+
+class Claim(OnTask, frozen=True, kw_only=True):
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
+
+    hop: str | None = None
+
+    secret_digest: str | None = None
+    ttl_ms: int | None = None
+    worker: str = "pull"
+    key: str | None = None
+
+
+class Beat(OnTask, frozen=True, kw_only=True):
+    """A sign of life from the run's host."""
+
+    ttl_ms: int | None = None
+
+
+class Release(OnTask, frozen=True, kw_only=True):
+    """Give the task back unfinished, without calling it a failure."""
+
+    reason: str | None = None
+
+
+class Report(OnTask, frozen=True, kw_only=True):
+    """Append progress to the running run."""
+
+    text: str | None = None
+    percent: float | None = None
+    phase: str | None = None
+    note: str | None = None
+    blockers: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
+
+
+class Update(OnTask, frozen=True, kw_only=True):
+    """Replace the body, move the status, or merely show life. A run that it begins has the secret with this digest."""
+
+    body: str | None = None
+    status: Status | None = None
+    reason: str | None = None
+    secret_digest: str | None = None
+
+
+class Edit(OnTask, frozen=True, kw_only=True):
+    """Change what the task says of itself; only what is given changes."""
+
+    changes: dict[str, Any]
+
+
+class Complete(OnTask, frozen=True, kw_only=True):
+    """End the run with a reported outcome; on a task in review it is the approval."""
+
+    outcome: str | None = None
+    summary: str | None = None
+    summary_ref: str | None = None
+    deliverables: tuple[str, ...] = ()
+    tests: dict[str, int] | None = None
+    blockers: tuple[str, ...] = ()
+    notes: str | None = None
+    acceptance: tuple[Any, ...] = ()
+    caller_role: str | None = None
+    hop: str | None = None
+
+
+class Approve(OnTask, frozen=True, kw_only=True):
+    """Accept what is in review."""
+
+    reason: str | None = None
+    hop: str | None = None
+
+
+class Reject(OnTask, frozen=True, kw_only=True):
+    """Send what is in review back to be done again."""
+
+    blockers: tuple[str, ...]
+    hop: str | None = None
+
+
+class Fail(OnTask, frozen=True, kw_only=True):
+    """End the run as failed; the retry policy decides what follows."""
+
+    code: str = "failed"
+    message: str = ""
+    cause: Cause = "failed"
+    retryable: bool = True
+
+
+class CancelTask(OnTask, frozen=True, kw_only=True):
+    """Stop the task and everything unfinished below it."""
+
+    reason: str | None = None
+
+
+class Settle(OnTask, frozen=True, kw_only=True):
+    """The worker of a task that is being cancelled has been stopped."""
+
+
+class Block(OnTask, frozen=True, kw_only=True):
+    """Hold the task for a reason that is no other task."""
+
+    reason: str
+    kind: BlockedKind = "blocked"
+
+
+class Unblock(OnTask, frozen=True, kw_only=True):
+    """Make a blocked task ready again."""
+
+
+class Pause(OnTask, frozen=True, kw_only=True):
+    """Hold the task on purpose."""
+
+    reason: str | None = None
+
+
+class Resume(OnTask, frozen=True, kw_only=True):
+    """Let a paused task go on where it was."""
+
+
+class RetryTask(OnTask, frozen=True, kw_only=True):
+    """Run a finished task again, or end the wait of a retry."""
+
+    reason: str
+
+
+class Archive(OnTask, frozen=True, kw_only=True):
+    """Put a finished task away, out of scheduling and lists."""
+
+
+class AddDependency(OnTask, frozen=True, kw_only=True):
+    """Let the task wait for another one."""
+
+    blocker_id: str
+
+
+class RemoveDependency(OnTask, frozen=True, kw_only=True):
+    """Let the task no longer wait for another one."""
+
+    blocker_id: str
+
+
+class Link(OnTask, frozen=True, kw_only=True):
+    """Add an edge that orders nothing."""
+
+    kind: str
+    target_id: str
+    reason: str | None = None
+
+
+class Unlink(OnTask, frozen=True, kw_only=True):
+    """Remove such an edge."""
+
+    kind: str
+    target_id: str
+
+
+class Expire(OnTask, frozen=True, kw_only=True):
+    """Recover a run whose lease has ended: by its reported result, else by requeueing."""
+
+
+class TimeOut(OnTask, frozen=True, kw_only=True):
+    """End a hop whose time is over, if it is."""
+
+    hop: str
+
+
+class Promote(OnTask, frozen=True, kw_only=True):
+    """Move a task that waits for nothing from backlog to ready."""
+
+    reason: str
+
+
+class Bury(OnTask, frozen=True, kw_only=True):
+    """Give up a waiting task that has failed as often as it may."""
+
+    reason: str
+
+
+class Alert(OnTask, frozen=True, kw_only=True):
+    """Say that a task has been in its status for too long."""
+
+    status: Status
+    reason: str
+
+
+class Exited(OnTask, frozen=True, kw_only=True):
+    """The worker process of a run has ended; `stopped` says why, when its host ended it."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    stopped: str | None = None
+    output: dict[str, Any] = {}
+
+
+class TakeIn(OnTask, frozen=True, kw_only=True):
+    """A person's edit or move of the file: what they changed, as the store found it."""
+
+    changes: dict[str, Any] = {}
+    status: Status | None = None
+    layout: str | None = None
+    conflicts: tuple[str, ...] = ()
+    created: dict[str, Any] | None = None

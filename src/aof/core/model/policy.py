@@ -1,0 +1,86 @@
+"""The settings that decisions depend on. Plain, because a list that is asked for loads it too.
+
+Must not know where they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.model.org_chart import OrgChart
+
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+class Scheduling:
+    """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
+
+    `handoff_ms` is how long a handoff without a due date may stay unanswered by who is not started.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_concurrent: int | None = None,
+        promote: bool = True,
+        patience_ms: Mapping[str, int] = _NONE,
+        handoff_ms: int = 3_600_000,
+    ) -> None:
+        self.max_concurrent = max_concurrent
+        self.promote = promote
+        self.patience_ms = patience_ms
+        self.handoff_ms = handoff_ms
+
+
+_USUAL = Scheduling()
+
+
+class Policy:
+    """What is in force."""
+
+    def __init__(
+        self,
+        *,
+        lease_ttl_ms: int = 300_000,
+        max_attempts: int = 3,
+        retry_base_ms: int = 60_000,
+        retry_factor: int = 3,
+        retry_cap_ms: int = 900_000,
+        resource_slots: Mapping[str, int] = _NONE,
+        scheduling: Scheduling = _USUAL,
+        maintainers: tuple[str, ...] = (),
+        require_secret: bool = False,
+        strict: bool = False,
+        refuse_unlisted: bool = False,
+        org: OrgChart | None = None,
+        project: str = "unknown",
+        messages_per_send: int = 1000,
+    ) -> None:
+        self.lease_ttl_ms = lease_ttl_ms
+        self.max_attempts = max_attempts
+        self.retry_base_ms = retry_base_ms
+        self.retry_factor = retry_factor
+        self.retry_cap_ms = retry_cap_ms
+        self.resource_slots = resource_slots
+        self.scheduling = scheduling
+        self.maintainers = maintainers
+        self.require_secret = require_secret
+        self.strict = strict
+        self.refuse_unlisted = refuse_unlisted
+        self.org = org
+        self.project = project
+        self.messages_per_send = messages_per_send
+
+    @property
+    def binds(self) -> bool:
+        """Whether callers are bound and gates are protected: with an org chart, or with strict identity."""
+        return self.strict or self.org is not None
+
+    def but(self, **changes: Any) -> Policy:
+        """The same policy with something changed."""
+        return Policy(**(vars(self) | changes))

@@ -1,0 +1,97 @@
+"""What a decision may look at: the loaded records, and the policy in force.
+
+The application fills it from the store. Must not know how to load anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft
+from aof.core.model.ids import is_task_id
+from aof.core.model.policy import Policy
+from aof.core.model.run import Heartbeat, Result
+from aof.core.model.task import Task
+
+if TYPE_CHECKING:
+    from aof.core.model.handoff import Handoff
+
+
+class Records(msgspec.Struct, kw_only=True):
+    """Tasks by ID (None: looked for and not there), and the answers to questions about the graph.
+
+    A result that is an error is one whose file nobody can understand. `missing` are files that were looked for in vain.
+    `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
+    `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    """
+
+    policy: Policy = Policy()
+    run_tag: str = "00000000"
+    tasks: dict[str, Task | None] = {}
+    heartbeats: dict[str, Heartbeat | None] = {}
+    results: dict[str, Result | AofError | None] = {}
+    handoffs: dict[str, tuple[Handoff, ...]] = {}
+    missing: set[tuple[str, str]] = set()
+    above: dict[str, tuple[str, ...]] = {}
+    children: dict[str, tuple[str, ...]] = {}
+    dependents: dict[str, tuple[str, ...]] = {}
+    reachable: dict[str, dict[str, tuple[str, ...]]] = {}
+    resource_holders: dict[str, tuple[str, ...]] = {}
+    held: dict[str, tuple[str, ...]] = {}
+    key_owners: dict[str, str | None] = {}
+
+    def task(self, task_id: str) -> Task:
+        """A task that is known to exist; looking at one that was not loaded is a programming error."""
+        task = self.tasks[task_id]
+        if task is None:
+            raise KeyError(task_id)
+        return task
+
+    def look(self, task_id: str) -> Task | None:
+        """A task that may not exist; what is no ID was never asked for and names nothing."""
+        return self.tasks[task_id] if is_task_id(task_id) else None
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command must have loaded, and therefore locked, before it can be decided.
+
+    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them.
+    """
+
+    write: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    heartbeats: frozenset[str] = frozenset()
+    results: frozenset[str] = frozenset()
+    handoffs: frozenset[str] = frozenset()
+    files: frozenset[tuple[str, str]] = frozenset()
+    above: frozenset[str] = frozenset()
+    trees: frozenset[str] = frozenset()
+    children: frozenset[str] = frozenset()
+    dependents: frozenset[str] = frozenset()
+    reachable: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The events to record (none: nothing changes), a sign of life to write, or the task that a key stands for.
+
+    `refusal` is set where being refused is itself recorded, as with messages; `instead` says why something else was
+    done than what was asked for.
+    """
+
+    drafts: tuple[Draft, ...] = ()
+    heartbeat: Heartbeat | None = None
+    replayed: str | None = None
+    agent: str | None = None
+    run: str | None = None
+    refusal: AofError | None = None
+    instead: AofError | None = None
+
+
+Verdict = Decision | AofError

@@ -1,0 +1,78 @@
+"""A run, its result and its heartbeat, in the shapes that their JSON files have. Must not know where these lie."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from aof.core.model.task import Failure
+
+RunStatus = Literal["running", "completed", "failed", "expired", "cancelled", "released"]
+Outcome = Literal["done", "blocked", "needs_review", "partial"]
+OUTCOMES: tuple[Outcome, ...] = ("done", "blocked", "needs_review", "partial")
+ARTIFACT_PATHS: dict[str, str] = {"inputs": "inputs/", "work": "work/", "output": "outputs/"}
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Common form of a run's files."""
+
+    task_id: str
+    agent_id: str
+    hop: str | None = None
+
+
+class Run(_Document, frozen=True, kw_only=True):
+    """`run.json`: one attempt at a task by one agent under one lease."""
+
+    started_at: str
+    status: RunStatus
+    artifact_paths: dict[str, str]
+    metadata: dict[str, Any]
+    run_id: str
+    epoch: int
+    attempt: int
+    worker: str
+    cause: str
+    ended_at: str | None = None
+    error: Failure | None = None
+
+
+class Result(_Document, frozen=True, kw_only=True):
+    """`run_result.json`: what the run reported. It belongs to its run and to no other.
+
+    A list that was reported is written also when it is empty.
+    """
+
+    run_id: str
+    completed_at: str
+    outcome: Outcome
+    summary_ref: str | None = None
+    handoff_ref: str | None = None
+    deliverables: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    tests: dict[str, int] | None = None
+    blockers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    notes: str | None = None
+    acceptance: tuple[Any, ...] = ()
+
+
+class Pulse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A sign of life by the machine's own count: milliseconds since its start, which no clock setting moves.
+
+    `began` is when the run began, `at` the sign of life, `ends` the end of the lease.
+    """
+
+    boot_id: str
+    began: int
+    at: int
+    ends: int
+
+
+class Heartbeat(_Document, frozen=True, kw_only=True):
+    """`run_heartbeat.json`: the sign of life. Not an event, never flushed."""
+
+    run_id: str
+    last_heartbeat: str
+    beat_count: int
+    expires_at: str
+    pulse: Pulse | None = None

@@ -1,0 +1,174 @@
+"""The task record, exactly as the frontmatter holds it, plus its body.
+
+Field order is the order of the lines in a task's file. Must not know files, commands or events.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from aof.core.model.ids import run_id, run_place
+from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Common form of every nested record."""
+
+
+class Routing(_Part, frozen=True, kw_only=True):
+    """Who should do the task."""
+
+    agent: str | None = None
+    role: str | None = None
+    team: str | None = None
+    tags: tuple[str, ...] = ()
+    workflow: str | None = None
+
+
+class Lease(_Part, frozen=True, kw_only=True):
+    """Who may write to a running task, until when, under which epoch; whoever has its secret is the holder.
+
+    A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
+    """
+
+    agent: str
+    run_id: str
+    epoch: int
+    acquired_at: str
+    expires_at: str
+    renew_count: int = 0
+    ttl_ms: int
+    worker: str
+    key: str | None = None
+    secret_digest: str | None = None
+
+
+class Blocked(_Part, frozen=True, kw_only=True):
+    """Why the task cannot go on, and where it came from."""
+
+    kind: BlockedKind
+    reason: str
+    by: str
+    since: str
+    was: Status = "ready"
+    dependency: str | None = None
+
+
+class Retry(_Part, frozen=True, kw_only=True):
+    """How often the task was run, how often in vain, by whom before, and when it may be run again.
+
+    `cause` says why the next run is a new one, such as `retry` or `lost_worker`. `last_run` is the last run's ID where
+    that has a random part: the others follow from the number of attempts.
+    """
+
+    attempts: int = 0
+    failures: int = 0
+    max_attempts: int = 3
+    not_before: str | None = None
+    cause: str | None = None
+    agents: tuple[str, ...] = ()
+    last_run: str | None = None
+
+
+class Cancel(_Part, frozen=True, kw_only=True):
+    """A recorded wish to cancel: it stays with the task until that has settled, and after.
+
+    `stopped` says that the task's own run has ended and only tasks below it have not settled yet.
+    """
+
+    by: str
+    at: str
+    reason: str | None = None
+    stopped: bool = False
+
+
+class Failure(_Part, frozen=True, kw_only=True):
+    """The last thing that went wrong."""
+
+    code: str
+    message: str
+    at: str
+    cause: Cause = "failed"
+    run_id: str | None = None
+
+
+class Key(_Part, frozen=True, kw_only=True):
+    """An idempotency key, and a digest of the request that used it first."""
+
+    value: str
+    digest: str
+
+
+class Link(_Part, frozen=True, kw_only=True):
+    """An edge of the task graph that orders nothing."""
+
+    kind: str
+    target_id: str
+    created_at: str
+    reason: str | None = None
+
+
+class Task(_Part, frozen=True, kw_only=True):
+    """The durable objective. Stable over retries.
+
+    `body`, `extra` (a person's own keys), `layout` (frontmatter as a person laid it out) and `archived`
+    are no frontmatter keys: the file's shape and place carry them.
+    """
+
+    schema_version: int
+    id: str
+    title: str
+    status: Status
+    priority: Priority
+    rev: int
+    created_at: str
+    updated_at: str
+    last_transition_at: str
+    created_by: str
+    owner: str | None = None
+    parent_id: str | None = None
+    depends_on: tuple[str, ...] = ()
+    routing: Routing = Routing()
+    lease: Lease | None = None
+    blocked: Blocked | None = None
+    cancel: Cancel | None = None
+    retry: Retry = Retry()
+    last_error: Failure | None = None
+    progress: dict[str, Any] = {}
+    workflow: dict[str, Any] = {}
+    acceptance: tuple[Any, ...] = ()
+    constraints: dict[str, Any] = {}
+    profile: dict[str, Any] = {}
+    resource: str | None = None
+    visibility: Visibility = "foreground"
+    links: tuple[Link, ...] = ()
+    key: Key | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    metadata: dict[str, Any] = {}
+    body: str = ""
+    extra: dict[str, Any] = {}
+    layout: str | None = None
+    archived: bool = False
+
+    @property
+    def gated(self) -> bool:
+        """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
+        return "template" in self.workflow
+
+    @property
+    def last_run(self) -> str | None:
+        """The ID of the task's own last run; None where it never had one."""
+        return self.retry.last_run or (run_id(self.id, self.retry.attempts, "") if self.retry.attempts else None)
+
+    @property
+    def run_places(self) -> tuple[str, ...]:
+        """What the records of its current run go by; of a gated task, those of each hop that somebody holds."""
+        if not self.gated:
+            return (self.id,)
+        return tuple(run_place(self.id, hop["id"]) for hop in self.workflow["hops"] if "lease" in hop)
+
+
+NOT_FRONTMATTER = ("body", "extra", "layout", "archived")

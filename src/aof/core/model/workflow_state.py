@@ -1,0 +1,128 @@
+"""Where a gated task stands: the snapshot of its template and the state of each hop, as `workflow` holds them.
+
+Must not know events or commands, nor what may happen next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.ids import run_place
+from aof.core.model.task import Lease, Task
+from aof.core.model.workflow_template import Template, digest
+
+HopStatus = Literal[
+    "waiting", "ready", "running", "review", "blocked", "rejected", "done", "skipped", "failed", "timed_out"
+]
+ENDED: Final = frozenset({"done", "skipped", "failed", "timed_out"})
+LOST: Final = frozenset({"failed", "timed_out"})
+UNOPENED: Final = frozenset({"waiting", "rejected"})
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Common form of every nested record."""
+
+
+class Past(_Part, frozen=True, kw_only=True):
+    """One step that a hop made: when, to what, by whom and why. The log has all of them, a task the last ones."""
+
+    at: str
+    status: str
+    agent: str | None = None
+    run_id: str | None = None
+    reason: str | None = None
+
+
+class HopState(_Part, frozen=True, kw_only=True):
+    """One hop of a task. `role` is who may take it now, which an escalation changes; `superseded`: nobody needs it."""
+
+    id: str
+    role: str
+    status: HopStatus
+    lease: Lease | None = None
+    run_id: str | None = None
+    agent: str | None = None
+    epoch: int = 0
+    failures: int = 0
+    rejections: int = 0
+    outcome: str | None = None
+    reason: str | None = None
+    tests: dict[str, int] | None = None
+    not_before: str | None = None
+    opened_at: str | None = None
+    ended_at: str | None = None
+    escalated: bool = False
+    superseded: bool = False
+    history: tuple[Past, ...] = ()
+
+
+class Feedback(_Part, frozen=True, kw_only=True):
+    """What the last rejection asks of whoever takes the work up again."""
+
+    hop: str
+    by: str
+    at: str
+    blockers: tuple[str, ...] = ()
+    summary: str | None = None
+
+
+class Workflow(_Part, frozen=True, kw_only=True):
+    """`workflow` in a task's frontmatter. `state` is set once no hop is open any more."""
+
+    name: str
+    digest: str
+    state: Literal["open", "done", "failed"] = "open"
+    hops: tuple[HopState, ...]
+    feedback: Feedback | None = None
+    template: Template
+
+    def hop(self, hop_id: str) -> HopState:
+        """The state of a hop that there is."""
+        return next(hop for hop in self.hops if hop.id == hop_id)
+
+    def statuses(self) -> dict[str, HopStatus]:
+        """The status of each hop."""
+        return {hop.id: hop.status for hop in self.hops}
+
+    def running(self) -> tuple[HopState, ...]:
+        """The hops that somebody holds."""
+        return tuple(hop for hop in self.hops if hop.lease is not None)
+
+
+def begun(template: Template) -> Workflow:
+    """A task's workflow before anything has happened."""
+    hops = tuple(HopState(id=hop.id, role=hop.role, status="waiting") for hop in template.hops)
+    return Workflow(name=template.name, digest=digest(template), hops=hops, template=template)
+
+
+def workflow_of(task: Task) -> Workflow:
+    """The workflow of a task that has one."""
+    return msgspec.convert(task.workflow, ready(Workflow))
+
+
+def builtins(workflow: Workflow) -> dict[str, Any]:
+    """As a record holds it: what comes back from JSON."""
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(workflow))
+    return whole
+
+
+def leases(task: Task) -> tuple[Lease, ...]:
+    """Everybody's right to write to the task: its own lease, or those of its hops."""
+    return tuple(lease for _, lease in held_leases(task))
+
+
+def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
+    """The same with what the records of each run go by."""
+    if task.lease is not None:
+        return ((task.id, task.lease),)
+    hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
+    return tuple((run_place(task.id, hop["id"]), msgspec.convert(hop["lease"], ready(Lease))) for hop in hops)
+
+
+def has_open_hop(task: Task) -> bool:
+    """Whether somebody could take a hop of the task while others of it run."""
+    going_on = task.gated and task.status == "in-progress" and task.cancel is None
+    return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])

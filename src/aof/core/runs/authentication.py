@@ -1,0 +1,133 @@
+"""Who a caller has proven to be, held against what it claims and against the lease it wants to write under.
+
+A run's secret is `RUN/AGENT/RANDOM`: it says by itself where to look. Only the digest of the last part is on record.
+Must not know how a secret is drawn or sent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from aof.core.model import commands as c
+from aof.core.model.errors import ActorMismatch, AofError, Call, StaleLease, Unauthenticated
+from aof.core.model.ids import is_agent_name, task_of_run
+from aof.core.model.records import Records
+from aof.core.model.task import Lease, Task
+
+_DIGITS: Final = 64
+_HEX: Final = frozenset("0123456789abcdef")
+_LONGEST: Final = 320
+_CALLS: Final[dict[type[c.OnTask], str]] = {
+    c.Beat: "heartbeat",
+    c.Release: "release",
+    c.Report: "progress",
+    c.Update: "update",
+    c.Complete: "complete",
+    c.Fail: "fail",
+}
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """The parts of a secret."""
+
+    task_id: str
+    run: str
+    agent: str
+    random: str
+
+    def __repr__(self) -> str:
+        return f"Secret(run={self.run!r})"
+
+
+def secret_of(run: str, agent: str, random: str) -> str:
+    """The secret as its holder keeps it."""
+    return f"{run}/{agent}/{random}"
+
+
+def understood(text: str) -> Secret | None:
+    """The parts of a secret; None for what cannot be one."""
+    if len(text) > _LONGEST or text.count("/") != 2:  # noqa: PLR2004 - the form has two
+        return None
+    run, agent, random = text.split("/")
+    task_id = task_of_run(run)
+    if task_id is None or not is_agent_name(agent) or len(random) != _DIGITS or not _HEX.issuperset(random):
+        return None
+    return Secret(task_id, run, agent, random)
+
+
+def unknown_secret() -> Unauthenticated:
+    """The refusal of what is nobody's secret; it does not repeat a word of it."""
+    return Unauthenticated(
+        "this is not the secret of a run that is under way here",
+        "send the secret exactly as the claim returned it, or none",
+        Call("claim", {"agent": "…"}),
+    )
+
+
+def over(task_id: str, run: str) -> StaleLease:
+    """The refusal of a secret whose run has ended."""
+    return StaleLease(
+        f"run {run[:80]} is over, and its secret with it",
+        "stop this work, or claim anew and send the new run's secret",
+        Call("show", {"task_id": task_id}),
+        run_id=run[:80],
+    )
+
+
+def mismatch(name: str, claimed: str, command: c.OnTask | None = None) -> ActorMismatch:
+    """The refusal of a name that contradicts what the caller has proven."""
+    hint = "leave out who acts: the token or the secret says it"
+    call = None
+    if command is None:
+        hint, call = "claim as yourself, or leave the secret out", Call("claim", {"agent": name})
+    elif type(command) in _CALLS:
+        call = Call(_CALLS[type(command)], {"task_id": command.task_id})
+    return ActorMismatch(f"the caller is {name}, and cannot act as {claimed[:80]}", hint, call, actor=name)
+
+
+def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | None:
+    """Why the caller has not shown that it holds this lease; leases of older versions have no secret to ask for."""
+    known = lease.secret_digest
+    if command.proof is None or command.proof == (known or ""):
+        return None
+    if command.proof:
+        return Unauthenticated(
+            f"this is not the secret of run {lease.run_id}",
+            f"send the one that the claim of {task.id} returned",
+            Call("show", {"task_id": task.id}),
+            run_id=lease.run_id,
+        )
+    return Unauthenticated(
+        f"a write to {task.id} must come with the secret of run {lease.run_id}",
+        "send the one that the claim returned: as AOF_RUN_SECRET, as the header AOF-Run-Secret, or by the session",
+        Call("show", {"task_id": task.id}),
+        run_id=lease.run_id,
+    )
+
+
+def contradicted(records: Records, command: c.OnTask) -> AofError | None:
+    """Why what the caller has proven does not allow the command at all."""
+    if command.proven is None and not command.proof:
+        return None
+    if command.proven is not None and command.acting != command.proven:
+        return mismatch(command.proven, command.acting, command)
+    task = None if isinstance(command, c.Create) else records.look(command.task_id)
+    if task is None or command.run is None:
+        return None
+    lease = lease_of(task, command.run)
+    if lease is not None and command.proven not in (None, lease.agent):
+        return mismatch(str(command.proven), lease.agent, command)
+    if not command.proof or isinstance(command, c.OwnRule | c.Complete):
+        return None  # their own rules look at the lease, and know a repeated report
+    return unproven(task, lease, command) if lease is not None else over(task.id, command.run)
+
+
+def lease_of(task: Task, run: str) -> Lease | None:
+    """The lease of that run: the task's own, or a hop's."""
+    if not task.gated:
+        return task.lease if task.lease is not None and task.lease.run_id == run else None
+    from aof.core.model.workflow_state import leases  # noqa: PLC0415 - few tasks have a workflow
+
+    return next((lease for lease in leases(task) if lease.run_id == run), None)

@@ -1,0 +1,64 @@
+"""An org chart as the scheduler sees it. Must not know any rule about routing, only whom to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.task import Routing, Task
+from aof.core.org.routing import route
+from aof.core.org.work_profile import work_of
+from aof.core.scheduling.crew import Crew, Nobody, Seat
+
+
+def crew_of(chart: OrgChart) -> Crew:
+    """Everybody in the chart, with their limits."""
+    if not chart.declared:
+        return Crew()
+    seats = {
+        agent.id: Seat(
+            agent=agent.id,
+            kind=agent.runner.kind,
+            team=agent.team,
+            concurrency=agent.concurrency,
+            limit_ms=agent.max_execution_ms,
+            active=agent.active,
+            ack_ms=agent.runner.ack_timeout_ms,
+        )
+        for agent in chart.agents
+    }
+    limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
+
+    known: dict[Routing, tuple[str, ...] | Nobody] = {}
+    busy = -1
+
+    def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """Tasks that ask for the same go to the same, until one more is given out."""
+        nonlocal busy
+        if (total := sum(load.values())) != busy:
+            busy = total
+            known.clear()
+        answer = known.get(task.routing) if not task.profile else None
+        if answer is None:
+            found = route(chart, work_of(task.routing, task.profile), load)
+            answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
+            if not task.profile:
+                known[task.routing] = answer
+        return answer
+
+    def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """Who has the hop's role and may do what the task asks; who judges work did not do it."""
+        from aof.core.model.workflow_state import workflow_of  # noqa: PLC0415 - as above
+        from aof.core.workflows.claim import judges_own  # noqa: PLC0415 - few tasks have a workflow
+
+        workflow = workflow_of(task)
+        asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)
+        found = route(chart, msgspec.structs.replace(asked, capabilities=()), load)
+        if not found.candidates:
+            return Nobody(found.reason)
+        others = tuple(agent for agent in found.candidates if not judges_own(workflow, hop, agent))
+        return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
+
+    return Crew(seats=seats, team_limits=limits, route=routed, route_hop=routed_hop)

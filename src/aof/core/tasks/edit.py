@@ -1,0 +1,165 @@
+"""Changing what a task says of itself, and reporting on its run. Must not know who may do it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.model.commands import Archive, Edit, Report
+from aof.core.model.errors import AofError, Call, InvalidInput, InvalidTransition
+from aof.core.model.events import Draft
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.runs.lease import authorize, next_beat
+from aof.core.tasks import work_log
+from aof.core.validation import limits
+from aof.core.validation.task_fields import malformed
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "title": "",
+    "priority": "normal",
+    "routing": {},
+    "owner": None,
+    "acceptance": [],
+    "constraints": {},
+    "profile": {},
+    "resource": None,
+    "visibility": "foreground",
+    "metadata": {},
+}
+EDITABLE: Final = ("description", *_DEFAULTS)
+_RESERVED: Final = frozenset({"workLog", "note", "blockers", "at", "runId", "hop"})
+_PERCENT: Final = 100
+
+
+def edit(records: Records, command: Edit, _now: int) -> Verdict:
+    """Apply any subset of the editable fields in one commit; equal values write nothing."""
+    task = records.task(command.task_id)
+    if problem := _not_editable(task, command.changes) or malformed(command.changes):
+        return problem
+    current, changes = _current(task), changed(task, command.changes)
+    if "description" in command.changes:
+        body = work_log.with_description(task.body, command.changes["description"] or "")
+        changes |= {"body": body} if body != task.body else {}
+    if not changes:
+        return Decision()
+    if problem := limits.data("the task", {name: (current | changes)[name] for name in _DEFAULTS}):
+        return problem
+    fields = [name for name in command.changes if ("body" if name == "description" else name) in changes]
+    updated = Draft(type="task.updated", task_id=task.id, payload={"changes": changes, "fields": fields})
+    return Decision(drafts=(updated, *no_draft_any_more(task, changes)))
+
+
+def changed(task: Task, given: dict[str, Any]) -> dict[str, Any]:
+    """The fields whose values an edit would change, with what they would be; the description is not among them."""
+    if malformed(given) or not set(given) <= set(EDITABLE):
+        return {}
+    # Over JSON, so that lists and tuples compare as what the file will hold.
+    asked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given))
+    current = _current(task)
+    wanted = {name: _wanted(current[name], value) for name, value in asked.items() if name != "description"}
+    return {name: value for name, value in wanted.items() if value != current[name]}
+
+
+def _current(task: Task) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task))
+    return _DEFAULTS | whole
+
+
+def _not_editable(task: Task, given: dict[str, Any]) -> AofError | None:
+    if given and set(given) <= set(EDITABLE):
+        return None
+    wrong = ", ".join(sorted(str(name)[:80] for name in set(given) - set(EDITABLE)))
+    return InvalidInput(
+        f"{wrong} cannot be edited" if wrong else "there is nothing to change",
+        f"give one or more of: {', '.join(EDITABLE)}",
+        Call("edit", {"task_id": task.id, "title": "…"}),
+    )
+
+
+def _wanted(current: Any, given: Any) -> Any:
+    """Of an object only the keys that are given change, and a null takes one away; a null takes a whole field away."""
+    if isinstance(current, dict):
+        merged = current | given if given is not None else {}
+        return {name: value for name, value in merged.items() if value is not None and value != []}
+    if isinstance(current, list):
+        return given or []
+    return given.strip() if isinstance(given, str) else given
+
+
+def no_draft_any_more(task: Task, changes: dict[str, Any]) -> tuple[Draft, ...]:
+    """A draft is accepted when its mark is taken away."""
+    cleared = task.metadata.get("draft") and "metadata" in changes and not (changes["metadata"] or {}).get("draft")
+    return (Draft(type="task.accepted", task_id=task.id),) if cleared else ()
+
+
+def report(records: Records, command: Report, now: int) -> Verdict:
+    """Append progress to the current run; it is a sign of life too."""
+    task = records.task(command.task_id)
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    draft = progress_of(task, command, task.lease.run_id if task.lease else None)
+    if isinstance(draft, AofError):
+        return draft
+    return Decision(drafts=(draft,), heartbeat=next_beat(records, task, now), agent=holder)
+
+
+def progress_of(task: Task, command: Report, run: str | None) -> Draft | AofError:
+    """The event of a run's progress, or what is wrong with it."""
+    given = (("text", command.text), ("percent", command.percent), ("phase", command.phase))
+    payload: dict[str, Any] = command.facts | {name: value for name, value in given if value is not None}
+    parts = (("Progress", command.text), ("Notes", command.note), ("Blockers", "; ".join(command.blockers)))
+    said = " | ".join(f"{label}: {value}" for label, value in parts if value)
+    if problem := _bad_report(task, command, payload) or (None if payload or said else _silence(task)):
+        return problem
+    if said:
+        payload["workLog"] = said
+    return Draft(type="task.progress", task_id=task.id, run_id=run, payload=payload)
+
+
+def _bad_report(task: Task, command: Report, payload: dict[str, Any]) -> AofError | None:
+    if taken := sorted(_RESERVED & command.facts.keys()):
+        return InvalidInput(f"{', '.join(taken)} cannot be reported as a fact", "use another name for it")
+    if command.percent is not None and not 0 <= command.percent <= _PERCENT:
+        return InvalidInput(f"percent {command.percent} is not between 0 and 100", "give a number from 0 to 100")
+    return (
+        limits.text("text", command.text, limits.PROGRESS)
+        or limits.text("note", command.note, limits.NOTES)
+        or limits.line("phase", command.phase, limits.ITEM)
+        or limits.items("blockers", command.blockers, limits.BLOCKERS)
+        or limits.data("progress", task.progress | payload, limits.PROGRESS_BYTES)
+    )
+
+
+def _silence(task: Task) -> InvalidInput:
+    return InvalidInput(
+        "there is nothing to report",
+        "give a text, a percentage, a phase, a note or a blocker",
+        Call("progress", {"task_id": task.id, "text": "…"}),
+    )
+
+
+def archive(records: Records, command: Archive, _now: int) -> Verdict:
+    """Put a finished task away."""
+    task = records.task(command.task_id)
+    if task.archived:
+        return Decision()
+    if task.status not in FINISHED:
+        return InvalidTransition(
+            f"{task.id} is {task.status}; only a done, cancelled or dead task can be archived",
+            "cancel it first if it is not wanted",
+            Call("cancel", {"task_id": task.id}),
+            status=task.status,
+        )
+    return Decision(drafts=(Draft(type="task.archived", task_id=task.id),))
+
+
+def replace_body(task: Task, body: str) -> Draft | None:
+    """The event of a new body; None when it is the same."""
+    body = work_log.ended(body)
+    if body == task.body:
+        return None
+    return Draft(type="task.updated", task_id=task.id, payload={"changes": {"body": body}, "fields": ["body"]})

@@ -1,0 +1,93 @@
+"""Edges of the task graph that order nothing: the parent, sources, artifacts, evidence.
+
+Dependencies have commands of their own, because they decide what may run. Must not know who may do it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aof.core.model.commands import Link, Unlink
+from aof.core.model.errors import AofError, Call, DependencyCycle, InvalidInput
+from aof.core.model.events import Draft
+from aof.core.model.ids import is_task_id
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.tasks import graph
+from aof.core.validation import limits
+
+TO_TASKS: Final = ("source_task",)
+KINDS: Final = (
+    *TO_TASKS,
+    "source_attempt",
+    "spawned_subagent",
+    "assigned_thread",
+    "produced_artifact",
+    "consumed_artifact",
+    "evidence",
+)
+_TARGET: Final = 512
+
+
+def link(records: Records, command: Link, _now: int) -> Verdict:
+    """Add an edge; one that is there already is left as it is."""
+    task = records.task(command.task_id)
+    if problem := _malformed(command) or limits.text("reason", command.reason, limits.REASON):
+        return problem
+    if command.kind == "parent":
+        return _adopt(records, task, command.target_id)
+    if command.kind in TO_TASKS and records.look(command.target_id) is None:
+        return graph.missing(command.target_id)
+    if _has(task, command):
+        return Decision()
+    payload: dict[str, Any] = {"kind": command.kind, "targetId": command.target_id}
+    if command.reason:
+        payload["reason"] = command.reason
+    return Decision(drafts=(Draft(type="task.link.added", task_id=task.id, payload=payload),))
+
+
+def unlink(records: Records, command: Unlink, _now: int) -> Verdict:
+    """Remove an edge; one that is not there changes nothing."""
+    task = records.task(command.task_id)
+    if problem := _malformed(command):
+        return problem
+    if command.kind == "parent":
+        return _set_parent(task, None) if task.parent_id == command.target_id else Decision()
+    if not _has(task, command):
+        return Decision()
+    payload = {"kind": command.kind, "targetId": command.target_id}
+    return Decision(drafts=(Draft(type="task.link.removed", task_id=task.id, payload=payload),))
+
+
+def _adopt(records: Records, task: Task, parent_id: str) -> Verdict:
+    if task.parent_id == parent_id:
+        return Decision()
+    if refusal := graph.closed_to_children(records, parent_id):
+        return refusal
+    if graph.stands_below(records, parent_id, task.id):
+        return DependencyCycle(
+            f"{task.id} cannot stand below {parent_id}, which is {task.id} itself or stands below it",
+            "choose another parent",
+            Call("graph", {"task_id": task.id}),
+        )
+    return _set_parent(task, parent_id)
+
+
+def _set_parent(task: Task, parent_id: str | None) -> Decision:
+    payload = {"changes": {"parentId": parent_id}, "fields": ["parentId"]}
+    return Decision(drafts=(Draft(type="task.updated", task_id=task.id, payload=payload),))
+
+
+def _has(task: Task, command: Link | Unlink) -> bool:
+    return any((edge.kind, edge.target_id) == (command.kind, command.target_id) for edge in task.links)
+
+
+def _malformed(command: Link | Unlink) -> AofError | None:
+    problem = limits.choice("kind", command.kind, ("parent", *KINDS)) or limits.line(
+        "target", command.target_id, _TARGET, required=True
+    )
+    if problem:
+        return problem
+    if command.kind in ("parent", *TO_TASKS) and not is_task_id(command.target_id):
+        return InvalidInput(f"'{command.target_id[:80]}' is no task", "name a task by its ID", Call("list", {}))
+    return None

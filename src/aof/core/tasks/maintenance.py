@@ -1,0 +1,51 @@
+"""What the scheduler does to tasks that nobody runs. Each is judged again here; what has changed is left alone.
+
+Must not know the plan.
+"""
+
+from __future__ import annotations
+
+from aof.core.model.commands import Alert, Bury, Promote
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.runs.failure import failure
+from aof.core.runs.retry import buried
+from aof.core.tasks.transitions import transition
+from aof.core.validation.limits import REASON, text
+
+
+def promote(records: Records, command: Promote, _now: int) -> Verdict:
+    """From backlog to ready, once nothing is waited for."""
+    task = records.task(command.task_id)
+    blockers = [records.look(edge) for edge in task.depends_on]
+    waits = any(blocker is None or blocker.status != "done" for blocker in blockers)
+    if task.status != "backlog" or task.archived or task.cancel is not None or task.metadata.get("draft") or waits:
+        return Decision()
+    return _unsaid(command.reason) or Decision(drafts=(transition(task, "ready", reason=command.reason),))
+
+
+def bury(records: Records, command: Bury, now: int) -> Verdict:
+    """Give up a task that has failed as often as it may."""
+    task = records.task(command.task_id)
+    spent = task.retry.failures >= task.retry.max_attempts
+    if task.status != "ready" or task.cancel is not None or not spent:
+        return Decision()
+    last = task.last_error
+    code, message = (last.code, last.message) if last is not None else ("attempts_used_up", command.reason)
+    error = failure(task, now, code, message, last.cause if last is not None else "failed")
+    return _unsaid(command.reason) or Decision(drafts=buried(records, task, now, reason=command.reason, error=error))
+
+
+def alert(records: Records, command: Alert, _now: int) -> Verdict:
+    """Record that a task has been in its status for too long; once for each time that it came there."""
+    task = records.task(command.task_id)
+    said = {"status": task.status, "since": task.last_transition_at}
+    if task.status != command.status or task.metadata.get("slaAlert") == said:
+        return Decision()
+    draft = Draft(type="task.sla_alert", task_id=task.id, payload=said | {"reason": command.reason})
+    return _unsaid(command.reason) or Decision(drafts=(draft,))
+
+
+def _unsaid(reason: str) -> AofError | None:
+    return text("reason", reason, REASON, required=True)

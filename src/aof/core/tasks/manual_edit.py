@@ -1,0 +1,175 @@
+"""A person's own edits: what they changed in a task's file or where they put it, judged like any other command.
+
+The store finds the difference; here it becomes events or a refusal. Only `THEIRS` comes from people: never `id`, `rev`,
+`lease`, nor anything else that AOF keeps account with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.model.commands import CancelTask, TakeIn
+from aof.core.model.errors import AofError, Call, InvalidInput, InvalidTransition
+from aof.core.model.events import SCHEMA_VERSION, Draft
+from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import FINISHED, STATUSES, allows
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.runs.failure import close_run, failure
+from aof.core.runs.retry import buried, revived
+from aof.core.tasks import cancellation, dependencies, graph
+from aof.core.tasks.creation import bad_edges, born
+from aof.core.tasks.edit import no_draft_any_more
+from aof.core.tasks.transitions import no_edge, to_blocked, transition
+from aof.core.validation import limits
+from aof.core.validation.task_fields import malformed
+
+BY_HAND: Final = "edited by hand"
+MOVED: Final = "moved by hand"
+BIRTHPLACES: Final = ("backlog", "ready")
+THEIRS: Final = frozenset(
+    {
+        "title",
+        "priority",
+        "owner",
+        "parentId",
+        "dependsOn",
+        "routing",
+        "acceptance",
+        "constraints",
+        "profile",
+        "resource",
+        "visibility",
+        "metadata",
+        "extra",
+        "body",
+    }
+)
+_NEVER_NULL: Final = {"priority": "normal", "visibility": "foreground", "dependsOn": [], "body": ""}
+
+
+def take_in(records: Records, command: TakeIn, now: int) -> Verdict:
+    """Record what a person did to a file."""
+    if command.created is not None:
+        return _adopt(records, command, now)
+    task = records.task(command.task_id)
+    changes = theirs(command.changes)
+    if task.gated and "routing" in changes:
+        changes["routing"] = (changes["routing"] or {}) | {"workflow": task.routing.workflow}
+    if problem := malformed(changes) or _bad_place(task, command) or _bad_edges(records, task, changes):
+        return problem
+    after = msgspec.structs.replace(task, depends_on=tuple(changes.get("dependsOn", task.depends_on)))
+    followed = _followed(records, task, after, command, now)
+    if isinstance(followed, AofError):
+        return followed
+    drafts: list[Draft] = []
+    if changes or command.layout is not None or command.conflicts:
+        payload: dict[str, Any] = {"changes": changes, "fields": sorted(changes), "reason": BY_HAND}
+        if command.conflicts:
+            payload["conflicts"] = list(command.conflicts)
+        drafts.append(Draft(type="task.updated", task_id=task.id, payload=payload))
+    return Decision(drafts=(*drafts, *no_draft_any_more(task, changes), *followed))
+
+
+def theirs(given: dict[str, Any]) -> dict[str, Any]:
+    """What of the changes is a person's to make; a line that was taken out means the default."""
+    changes = {
+        name: _NEVER_NULL.get(name) if value is None else value for name, value in given.items() if name in THEIRS
+    }
+    if isinstance(edges := changes.get("dependsOn"), list | tuple) and all(isinstance(edge, str) for edge in edges):
+        changes["dependsOn"] = list(dict.fromkeys(edges))
+    return changes
+
+
+def _followed(records: Records, task: Task, after: Task, command: TakeIn, now: int) -> tuple[Draft, ...] | AofError:
+    """What the move, or the new dependencies, do to the status."""
+    if command.status is not None and command.status != task.status:
+        return _moved(records, after, command, now)
+    held_by = task.blocked.dependency if task.blocked is not None else None
+    if task.blocked is not None and held_by is not None and held_by not in after.depends_on:
+        return dependencies.back(records, after, task.blocked.was, now, reason="dependency removed")
+    return dependencies.hold(records, after, after.depends_on, now) if after.depends_on != task.depends_on else ()
+
+
+def _bad_place(task: Task, command: TakeIn) -> AofError | None:
+    target = command.status
+    if target is None or target == task.status:
+        return None
+    if target == "in-progress":
+        return InvalidTransition(
+            f"{task.id} was put into in-progress by hand, but nobody holds a lease",
+            "move it back and claim it",
+            Call("claim", {"task_id": task.id, "agent": "…"}),
+        )
+    if problem := limits.choice("status", target, STATUSES):
+        return problem
+    if refusal := _past_its_hops(task, target) or (graph.being_cancelled(task) if target != "cancelled" else None):
+        return refusal
+    if allows(task.status, target) or (target == "ready" and task.status in FINISHED):
+        return None
+    return no_edge(task, target, "move the file back to the folder that the log names")
+
+
+def _past_its_hops(task: Task, target: str) -> AofError | None:
+    """No file is moved past the gates of a workflow."""
+    if not task.gated or not (target in ("done", "review") or (task.status == "review" and target == "ready")):
+        return None
+    return InvalidTransition(
+        f"{task.id} is in a DAG workflow and was put into {target} by hand",
+        "move it back; only the outcomes of its hops move it on",
+        Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
+    )
+
+
+def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Draft, ...] | AofError:
+    target = str(command.status)
+    if target == "ready" and task.status in FINISHED:
+        above = task.parent_id is not None and records.look(task.parent_id) is not None
+        refusal = graph.closed_to_children(records, str(task.parent_id)) if above else None
+        return refusal or revived(records, task, now, MOVED)
+    if target == "cancelled":
+        asked = CancelTask(actor=command.actor, agent=command.agent, task_id=task.id, reason=MOVED)
+        verdict = cancellation.cancel(records, asked, now)
+        return verdict if isinstance(verdict, AofError) else verdict.drafts
+    closed = close_run(task, now, status="cancelled", code="moved_by_hand")
+    if target == "deadletter":
+        error = failure(task, now, "moved_by_hand", MOVED, "failed")
+        return (*closed, *buried(records, task, now, reason=MOVED, error=error))
+    if target == "blocked":
+        return (*closed, to_blocked(task, now, kind="blocked", reason=MOVED, by=command.acting))
+    if target in ("ready", "backlog"):
+        return (*closed, *dependencies.back(records, task, target, now, reason=MOVED))
+    return (*closed, transition(task, target, reason=MOVED))
+
+
+def _adopt(records: Records, command: TakeIn, now: int) -> Verdict:
+    given = {name: value for name, value in (command.created or {}).items() if value is not None}
+    fields: dict[str, Any] = {"title": None, "priority": "normal"} | theirs(given)
+    status = command.status or "backlog"
+    if status not in BIRTHPLACES:
+        return InvalidInput(f"a new task cannot begin in {status[:80]!r}", "put the file into backlog/ or ready/")
+    if not is_task_id(command.task_id) or records.look(command.task_id) is not None:
+        return InvalidInput(f"{command.task_id[:80]!r} cannot name a new task", "rename the file")
+    problem = malformed(fields) or bad_edges(records, tuple(fields.get("dependsOn", ())), fields.get("parentId"))
+    if problem:
+        return problem
+    fields |= {"schemaVersion": SCHEMA_VERSION, "status": status, "createdBy": command.acting}
+    return Decision(drafts=born(records, command.task_id, {"task": fields, "reason": BY_HAND}, now))
+
+
+def _bad_edges(records: Records, task: Task, changes: dict[str, Any]) -> AofError | None:
+    for blocker in changes.get("dependsOn", ()):
+        if blocker in task.depends_on:
+            continue
+        if records.look(blocker) is None:
+            return graph.missing(blocker)
+        if circle := dependencies.closed_circle(records, task.id, blocker):
+            return circle
+    parent = changes.get("parentId")
+    if parent is None or parent == task.parent_id:
+        return None
+    if is_task_id(parent) and graph.stands_below(records, parent, task.id):
+        return InvalidInput(f"{task.id} cannot stand below itself", "correct 'parentId' in the file")
+    return graph.closed_to_children(records, parent)

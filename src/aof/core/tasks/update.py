@@ -1,0 +1,173 @@
+"""`update`: a new body, a new status, or a mere sign of life, in one commit.
+
+Every status change goes through the operation that it really is, so that no way around the rules exists.
+Must not know who may do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.commands import (
+    Approve,
+    Block,
+    CancelTask,
+    Claim,
+    Complete,
+    Fail,
+    Release,
+    RetryTask,
+    Unblock,
+    Update,
+)
+from aof.core.model.errors import AofError, NotReady
+from aof.core.model.ids import task_of_run
+from aof.core.model.lifecycle import STATUSES, allows
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.task import Task
+from aof.core.runs import completion, lease, retry, review
+from aof.core.runs.failure import failure
+from aof.core.tasks import cancellation, dependencies, graph, hold
+from aof.core.tasks.edit import replace_body
+from aof.core.tasks.transitions import no_edge, transition
+from aof.core.validation import limits
+
+
+def update(records: Records, command: Update, now: int) -> Verdict:
+    """Apply body and status together or not at all."""
+    task = records.task(command.task_id)
+    moving = command.status is not None and command.status != task.status
+    writer = _writer(task, command, writes=moving or command.body is not None)
+    if refusal := malformed_update(command) or (writer if isinstance(writer, AofError) else None):
+        return refusal
+    if moving:
+        decision = move(records, task, command, now)
+        if isinstance(decision, AofError):
+            return decision
+    elif isinstance(writer, str):
+        decision = Decision(heartbeat=lease.next_beat(records, task, now), agent=writer)
+    else:
+        decision = Decision()
+    body = replace_body(task, command.body) if command.body is not None else None
+    return decision if body is None else msgspec.structs.replace(decision, drafts=(body, *decision.drafts))
+
+
+def _writer(task: Task, command: Update, *, writes: bool) -> str | AofError | None:
+    """The holder that this update counts for; None where nobody runs the task, or somebody merely looks at one."""
+    if task.lease is not None:
+        holder = lease.authorize(task, command)
+        return holder if isinstance(holder, str) or writes or command.run is not None else None
+    if writes and command.run is not None and task_of_run(command.run) == task.id:
+        return lease.stale(task, command.run)
+    return None
+
+
+def malformed_update(command: Update) -> AofError | None:
+    """What is wrong with the call itself."""
+    return (
+        limits.text("reason", command.reason, limits.REASON)
+        or limits.text("body", command.body, limits.BODY)
+        or (limits.choice("status", command.status, STATUSES) if command.status is not None else None)
+    )
+
+
+def move(records: Records, task: Task, command: Update, now: int) -> Verdict:
+    """The operation behind a status change."""
+    target = str(command.status)
+    if not allows(task.status, target):
+        return no_edge(task, target)
+    refusal = graph.being_cancelled(task) if target != "cancelled" else None
+    handler = _MOVES.get((task.status, target)) or _MOVES[("*", target)]
+    return refusal or handler(records, command, now)
+
+
+def same(command: Update) -> dict[str, str | None]:
+    """Who acts, on what, and what proves it."""
+    names = ("actor", "agent", "run", "task_id", "proven", "proof")
+    return {name: getattr(command, name) for name in names}
+
+
+def _claim(records: Records, command: Update, now: int) -> Verdict:
+    given = same(command) | {"secret_digest": command.secret_digest}
+    return lease.claim(records, msgspec.convert(given, ready(Claim)), now)
+
+
+def _rework(records: Records, command: Update, now: int) -> Verdict:
+    task = records.task(command.task_id)
+    digest = command.secret_digest
+    return graph.occupied(records, task) or lease.start(records, task, command.acting, now, secret_digest=digest)
+
+
+def _release(records: Records, command: Update, now: int) -> Verdict:
+    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Release)), now)
+
+
+def _submit(records: Records, command: Update, now: int) -> Verdict:
+    given = {"outcome": "needs_review", "summary": command.reason}
+    return completion.complete(records, msgspec.convert(same(command) | given, ready(Complete)), now)
+
+
+def _approve(records: Records, command: Update, now: int) -> Verdict:
+    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Approve)), now)
+
+
+def _bury(records: Records, command: Update, now: int) -> Verdict:
+    task = records.task(command.task_id)
+    message = command.reason or f"given up by {command.acting}"
+    if task.status == "in-progress":
+        given = {"code": "given_up", "message": message, "retryable": False}
+        return retry.fail(records, msgspec.convert(same(command) | given, ready(Fail)), now)
+    error = failure(task, now, "given_up", message, "failed")
+    return Decision(drafts=retry.buried(records, task, now, reason=message, error=error))
+
+
+def _block(records: Records, command: Update, now: int) -> Verdict:
+    reason = command.reason or f"blocked by {command.acting}"
+    return hold.block(records, msgspec.convert(same(command) | {"reason": reason}, ready(Block)), now)
+
+
+def _unblock(records: Records, command: Update, now: int) -> Verdict:
+    return hold.unblock(records, msgspec.convert(same(command), ready(Unblock)), now)
+
+
+def _shelve(records: Records, command: Update, _now: int) -> Verdict:
+    task = records.task(command.task_id)
+    return Decision(drafts=(transition(task, "backlog", reason=command.reason),))
+
+
+def _queue(records: Records, command: Update, now: int) -> Verdict:
+    """From backlog: promoted. From review: to be done again."""
+    task = records.task(command.task_id)
+    if graph.is_draft(task):
+        return NotReady(f"{task.id} is a draft", *graph.way_on(task), status=task.status)
+    return Decision(drafts=dependencies.back(records, task, "ready", now, reason=command.reason or "queued"))
+
+
+def _cancel(records: Records, command: Update, now: int) -> Verdict:
+    return cancellation.cancel(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, ready(CancelTask)), now
+    )
+
+
+def _retry(records: Records, command: Update, now: int) -> Verdict:
+    given = {"reason": command.reason or "retried"}
+    return retry.retry(records, msgspec.convert(same(command) | given, ready(RetryTask)), now)
+
+
+_MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {
+    ("*", "backlog"): _shelve,
+    ("review", "in-progress"): _rework,
+    ("*", "in-progress"): _claim,
+    ("in-progress", "ready"): _release,
+    ("blocked", "ready"): _unblock,
+    ("deadletter", "ready"): _retry,
+    ("*", "ready"): _queue,
+    ("*", "review"): _submit,
+    ("*", "done"): _approve,
+    ("*", "deadletter"): _bury,
+    ("*", "blocked"): _block,
+    ("*", "cancelled"): _cancel,
+}

@@ -1,0 +1,132 @@
+"""How long and of what kind things may be. One place, so that every surface and message is bounded alike.
+
+Must not know what the values are for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from aof.core.model.errors import InvalidInput, PayloadTooLarge
+from aof.core.model.ids import is_agent_name
+
+TITLE: Final = 500
+BODY: Final = 1_000_000
+PROGRESS: Final = 1_000
+NOTES: Final = 10_000
+REASON: Final = 512
+ITEM: Final = 256
+ITEMS: Final = 50
+BLOCKERS: Final = 20
+DEPENDENCIES: Final = 500
+FRONTMATTER_BYTES: Final = 65_536
+# Progress and the rest together stay below FRONTMATTER_BYTES, with room for what AOF itself writes.
+PROGRESS_BYTES: Final = 8_192
+FIELDS_BYTES: Final = 40_960
+_KEY: Final = 256  # YAML readers refuse keys of 1,024 characters
+_DEPTH: Final = 16
+
+Problem = InvalidInput | PayloadTooLarge
+
+# Looked for only in what is not all printable, and not worth compiling before.
+_UNSTORABLE: Final = "[\x00\ud800-\udfff]"
+_LINE_BREAKING: Final = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+
+
+def text(name: str, value: object, limit: int, *, required: bool = False) -> Problem | None:
+    """Refuse a text that is blank though required, too long, or not storable."""
+    if value is not None and not isinstance(value, str):
+        return InvalidInput(f"'{name}' must be a text", f"give a text for '{name}'")
+    if value is None or not value.strip():
+        return InvalidInput(f"'{name}' must not be empty", f"give a text for '{name}'") if required else None
+    if len(value) > limit:
+        return PayloadTooLarge(
+            f"'{name}' has {len(value):,} characters, the limit is {limit:,}",
+            "keep long text in a file under the task's inputs/ or outputs/ and refer to it",
+        )
+    if _holds(_UNSTORABLE, value):
+        return InvalidInput(f"'{name}' contains characters that no text file can hold", "send plain Unicode text")
+    return None
+
+
+def line(name: str, value: object, limit: int, *, required: bool = False) -> Problem | None:
+    """Like `text`, for what stands on one line, such as a title."""
+    problem = text(name, value, limit, required=required)
+    if problem is None and isinstance(value, str) and _holds(_LINE_BREAKING, value):
+        return InvalidInput(f"'{name}' must be a single line without control characters", "put the rest into the body")
+    return problem
+
+
+def _holds(pattern: str, value: str) -> bool:
+    return not value.isprintable() and re.search(pattern, value) is not None
+
+
+def items(name: str, values: object, most: int, *, single_line: bool = False) -> Problem | None:
+    """Refuse a list that is too long or holds something blank or too long."""
+    if not isinstance(values, list | tuple):
+        return InvalidInput(f"'{name}' must be a list of texts", f"give '{name}' as a list")
+    if len(values) > most:
+        return PayloadTooLarge(f"'{name}' has {len(values)} items, the limit is {most}", f"send at most {most}")
+    check = line if single_line else text
+    return next((problem for value in values if (problem := check(name, value, ITEM, required=True))), None)
+
+
+def name(field: str, value: object) -> InvalidInput | None:
+    """Refuse what cannot name an agent, role, team or resource."""
+    if value is None or (isinstance(value, str) and is_agent_name(value)):
+        return None
+    return InvalidInput(
+        f"'{field}' is not a valid name: {str(value)[:80]!r}",
+        "names have up to 128 letters, digits and . _ - @ : +, and begin with a letter or digit",
+    )
+
+
+def names(**values: object) -> InvalidInput | None:
+    """`name` for several fields; the first problem."""
+    return next((problem for field, value in values.items() if (problem := name(field, value))), None)
+
+
+def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | None:
+    """Refuse a value outside an enumeration, with the values that there are."""
+    if value in allowed:
+        return None
+    there = ", ".join(allowed)
+    return InvalidInput(
+        f"'{field}' cannot be {str(value)[:80]!r}; choose one of {there}", f"give another value for '{field}'"
+    )
+
+
+def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
+    """Refuse what does not come back the same from every JSON and YAML reader, is nested too deep, or too big."""
+    if not _plain(value, _DEPTH):
+        return InvalidInput(
+            f"'{name}' holds something that is no plain JSON",
+            "use texts, finite numbers of 64 bits, true, false, null, lists and objects, "
+            f"at most {_DEPTH} deep, with keys of at most {_KEY} characters",
+        )
+    size = len(msgspec.json.encode(value))
+    if size > most:
+        return PayloadTooLarge(f"'{name}' takes {size:,} bytes, the limit is {most:,}", "keep large data in a file")
+    return None
+
+
+def _plain(value: Any, depth: int) -> bool:
+    if isinstance(value, str):
+        return not _holds(_UNSTORABLE, value)
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, dict):
+        named = all(  # a list is twice as fast here as a generator, and so it is below
+            [isinstance(key, str) and len(key) <= _KEY and not _holds(_UNSTORABLE, key) for key in value]  # noqa: C419 - quicker
+        )
+        return named and _plain(list(value.values()), depth)
+    if isinstance(value, list | tuple):
+        return depth > 0 and all([_plain(item, depth - 1) for item in value])  # noqa: C419 - as above
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and -(2**63) <= value < 2**64

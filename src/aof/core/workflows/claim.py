@@ -1,0 +1,213 @@
+"""Taking a hop: which one an agent may have, and how its run begins.
+
+Each hop has its own lease, so that hops really run beside each other. Must not know what becomes of the run.
+"""
+
+from __future__ import annotations
+
+from aof.core.model import commands as c
+from aof.core.model.errors import AlreadyClaimed, AofError, Call, HopRoleMismatch, InvalidInput, NotReady, SelfApproval
+from aof.core.model.ids import run_id
+from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import Heartbeat
+from aof.core.model.task import Task
+from aof.core.model.times import iso, millis
+from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.org.standing import is_person, roles_of
+from aof.core.runs.lease import task_ttl, too_long
+from aof.core.tasks import graph
+from aof.core.validation import limits
+from aof.core.validation.findings import suggestion
+from aof.core.validation.task_fields import bad_ttl
+from aof.core.workflows.transaction import Walk
+
+
+def claim(records: Records, command: c.Claim, now: int) -> Verdict:
+    """Take one hop: the one that is named, else the first that this agent can take."""
+    task = records.task(command.task_id)
+    if problem := limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker):
+        return problem
+    workflow = workflow_of(task)
+    again = next((hop for hop in workflow.hops if command.key is not None and _repeats(hop, command)), None)
+    if again is not None:
+        return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
+    refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
+    if refusal is not None:
+        return refusal
+    hop = chosen(records, task, command.acting, command.hop, now)
+    if isinstance(hop, AofError):
+        return hop
+    walk = Walk(records, task, now)
+    more = {"key": command.key, "secretDigest": command.secret_digest}
+    refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
+    if refusal is not None:
+        return refusal
+    run = run_id(task.id, task.retry.attempts + 1, records.run_tag)
+    return walk.finish("claimed", agent=command.acting, heartbeat=_first_beat(walk, hop.id, run))
+
+
+def _repeats(hop: HopState, command: c.Claim) -> bool:
+    return hop.lease is not None and (hop.lease.key, hop.lease.agent) == (command.key, command.acting)
+
+
+def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: int) -> HopState | AofError:
+    """The hop that the agent takes, or why there is none."""
+    workflow = workflow_of(task)
+    if wanted is not None:
+        named = hop_named(task, workflow, wanted)
+        return named if isinstance(named, AofError) else _not_to_take(records, task, named, agent, now) or named
+    refusals: list[AofError] = []
+    for hop in workflow.hops:
+        refusal = _not_to_take(records, task, hop, agent, now)
+        if refusal is None:
+            return hop
+        refusals.append(refusal)
+    by_weight = sorted(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
+    return by_weight[0]
+
+
+_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, SelfApproval: 0, AlreadyClaimed: 1}
+
+
+def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
+    """The hop of that name."""
+    known = {hop.id: hop for hop in workflow.hops}
+    if wanted in known:
+        return known[wanted]
+    return InvalidInput(
+        f"the workflow '{workflow.name}' of {task.id} has no hop '{wanted[:80]}'",
+        suggestion(wanted[:80], known, f"use one of: {', '.join(known)}"),
+        Call("workflow_show", {"name": task.id}),
+    )
+
+
+def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: int) -> AofError | None:
+    if hop.lease is not None:
+        return AlreadyClaimed(
+            f"hop '{hop.id}' of {task.id} is already claimed by {hop.lease.agent}",
+            "take another one",
+            Call("claim", {"agent": agent}),
+            holder=hop.lease.agent,
+            run_id=hop.lease.run_id,
+            expires_at=hop.lease.expires_at,
+        )
+    if hop.status != "ready":
+        call = Call("approve", {"task_id": task.id, "hop": hop.id}) if hop.status == "review" else None
+        call = Call("unblock", {"task_id": task.id}) if hop.status == "blocked" else call
+        return NotReady(
+            f"hop '{hop.id}' of {task.id} is {hop.status}{f': {hop.reason}' if hop.reason else ''}",
+            "see where each hop stands" if call is None else "let it go on first",
+            call or Call("workflow_show", {"name": task.id}),
+            status=hop.status,
+            hop=hop.id,
+        )
+    if (refusal := wrong_role(records, task, hop, agent) or own_work(records, task, hop, agent)) is not None:
+        return refusal
+    if hop.not_before is not None and millis(hop.not_before) > now:
+        return NotReady(
+            f"hop '{hop.id}' of {task.id} is retried at {hop.not_before}, after failure {hop.failures}",
+            "wait until then, or end the wait",
+            Call("retry", {"task_id": task.id, "reason": "…"}),
+            not_before=hop.not_before,
+        )
+    return None
+
+
+def wrong_role(
+    records: Records, task: Task, hop: HopState, agent: str, said: str | None = None
+) -> HopRoleMismatch | None:
+    """The refusal of whoever the org chart does not give the hop's role; it binds no maintainer outside of it."""
+    chart = records.policy.org
+    if chart is None or is_person(chart, agent, records.policy.maintainers):
+        return None
+    has = roles_of(chart, agent)
+    if said is not None and said != hop.role:
+        given = f"the role given is '{said[:80]}'"
+    elif hop.role not in has:
+        given = f"{agent} has {', '.join(sorted(has)) or 'no role'}"
+    else:
+        return None
+    who = ", ".join(chart.holders.get(hop.role, ())[:10]) or "nobody in the org chart"
+    return HopRoleMismatch(
+        f"hop '{hop.id}' of {task.id} needs the role '{hop.role}', and {given}",
+        f"leave it to {who}",
+        Call("workflow_show", {"name": task.id}),
+        hop=hop.id,
+        role=hop.role,
+    )
+
+
+def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
+    """The refusal of who would judge what it did itself in a hop before; a maintainer outside the chart may."""
+    policy = records.policy
+    if not policy.binds or is_person(policy.org, agent, policy.maintainers):
+        return None
+    done = judges_own(workflow_of(task), hop.id, agent)
+    if not done:
+        return None
+    return SelfApproval(
+        f"{agent} did hop '{done[0]}' of {task.id} and cannot judge it in hop '{hop.id}'",
+        "let another agent or a person take it",
+        Call("workflow_show", {"name": task.id}),
+        agent=agent,
+        hop=hop.id,
+    )
+
+
+def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
+    """The hops of this agent that it would judge by taking another one."""
+    if not workflow.template.by_id[hop].can_reject:
+        return []
+    before = workflow.template.before(hop)
+    return [other.id for other in workflow.hops if other.id in before and _is(other.agent, agent)]
+
+
+def _is(one: str | None, agent: str) -> bool:
+    """Whether two names mean the same agent; who only writes its name in another way does."""
+    return one is not None and one.casefold() == agent.casefold()
+
+
+def start(
+    walk: Walk,
+    hop: HopState,
+    agent: str,
+    *,
+    ttl_ms: int | None = None,
+    worker: str = "pull",
+    **more: str | None,
+) -> AofError | None:
+    """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
+    task = walk.task
+    ttl = task_ttl(walk.records, task, agent) if ttl_ms is None else ttl_ms
+    named = limits.names(agent=agent, worker=worker)
+    if problem := named or bad_ttl("ttl_ms", ttl) or too_long(walk.records, agent, ttl):
+        return problem
+    attempt = task.retry.attempts + 1
+    walk.add(
+        "task.attempt.started",
+        hop.id,
+        run_id(task.id, attempt, walk.records.run_tag),
+        agent=agent,
+        attempt=attempt,
+        epoch=hop.epoch + 1,
+        expiresAt=iso(walk.now + ttl),
+        ttlMs=ttl,
+        worker=worker,
+        cause=task.retry.cause or ("first" if hop.epoch == 0 else "retry"),
+        **more,
+    )
+    return None
+
+
+def _first_beat(walk: Walk, hop: str, run: str) -> Heartbeat:
+    lease = walk.workflow.hop(hop).lease
+    assert lease is not None
+    return Heartbeat(
+        task_id=walk.task.id,
+        agent_id=lease.agent,
+        run_id=run,
+        last_heartbeat=lease.acquired_at,
+        beat_count=0,
+        expires_at=lease.expires_at,
+        hop=hop,
+    )

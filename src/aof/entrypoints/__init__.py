@@ -1,0 +1,1 @@
+"""Where a process puts its parts together."""

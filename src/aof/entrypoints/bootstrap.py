@@ -1,0 +1,396 @@
+"""Puts the parts together: finds the data directory, reads its settings, opens the store. Knows every room."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from aof.adapters.system import SystemClock
+from aof.app.fabric import Fabric
+from aof.config import Settings, default_text, load_settings
+from aof.core.model.errors import InvalidInput, NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
+from aof.core.model.ids import is_agent_name
+from aof.ports.progress import Say, silent
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.mounts import file_system, is_remote
+from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.records.org_path import OrgPath
+from aof.stores.filesystem.records.workflow_path import WorkflowPath
+from aof.stores.filesystem.store import FilesystemStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from aof.adapters.trust_file import TrustFile
+    from aof.app.maintenance.service import Diagnosis
+    from aof.ports.clock import Clock
+    from aof.ports.notifier import Notifier
+    from aof.ports.store import Store
+    from aof.ports.trust import Command, Trust
+    from aof.stores.filesystem.read_only import ReadOnlyStore
+
+
+def open_fabric(
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    actor: str | None = None,
+    run: str | None = None,
+    secret: str | None = None,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+) -> Fabric:
+    """Open a data directory: the one that is named, else `$AOF_DATA_DIR`, else the nearest `.aof/` upward.
+
+    `secret` is that of the run that everything is done for; by default what the environment says, and empty for none.
+    """
+    root = find_data_dir(data_dir)
+    secret = own_secret(root) if secret is None else secret
+    settings = load_settings(root)
+    clock = clock or SystemClock()
+    store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
+    trust = _Trust(root)
+    return Fabric(
+        store,
+        clock,
+        settings.policy(_project(root)),
+        actor or os.environ.get("AOF_ACTOR") or _named_in(secret) or default_actor(),
+        run or os.environ.get("AOF_RUN_ID"),
+        org=OrgPath(root, disk),
+        notifier=_notifier(root, settings, trust),
+        workflows=WorkflowPath(root),
+        secret=secret,
+        orphans=_Orphans(root, clock),
+        trust=trust,
+    )
+
+
+class _Trust:
+    """What a person has allowed on this machine; loaded when a command is about to be started."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    @property
+    def folder(self) -> str:
+        """Where a change of it can be seen."""
+        return trust_file(self._root).folder
+
+    def covers(self, command: Command) -> bool:
+        """Whether exactly this command is allowed."""
+        return trust_file(self._root).covers(command)
+
+
+class _Orphans:
+    """Ends what is left of runs; what that takes is loaded when a lease has ended, which is seldom."""
+
+    def __init__(self, root: str, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+
+    def end(self, place: str, attempt: int, run_id: str) -> str | None:
+        """End every process of the run; None when none is left, else why that is not so."""
+        from aof.adapters.runners.orphans import Orphans
+
+        return Orphans(self._root, self._clock).end(place, attempt, run_id)
+
+
+def _project(root: str) -> str:
+    """What a project without a name goes by: the folder that its data directory lies in."""
+    above, name = os.path.split(root)
+    return (os.path.basename(above) if name.startswith(".") else name) or "unknown"
+
+
+def own_secret(root: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The secret of the run that this process was started for, if that is one of this data directory."""
+    secret, where = environment.get("AOF_RUN_SECRET"), environment.get("AOF_DATA_DIR")
+    return secret if secret and (not where or os.path.realpath(where) == os.path.realpath(root)) else None
+
+
+def _named_in(secret: str | None) -> str | None:
+    """The agent that a secret names; whether the secret is good is asked when something is done with it."""
+    parts = (secret or "").split("/")
+    return parts[1] if len(parts) == 3 and is_agent_name(parts[1]) else None  # noqa: PLR2004 - RUN/AGENT/RANDOM
+
+
+def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
+    """Whoever the settings want to be told; usually nobody."""
+    if not settings.notify.command and settings.notify.file is None:
+        return None
+    from aof.adapters.notify import notifier
+    from aof.app.commands.trust import of_notification_file, of_notifications, refusal
+
+    def refused(command: Command) -> Callable[[], str | None]:
+        return lambda: None if trust.covers(command) else refusal(command)
+
+    file = settings.notify.file
+    return notifier(
+        root,
+        settings.notify.command,
+        file,
+        refused(of_notifications(settings.notify.command)),
+        refused(of_notification_file(file)) if file is not None and os.path.isabs(file) else lambda: None,
+    )
+
+
+def trust_file(root: str) -> TrustFile:
+    """Where it is kept which commands of a data directory are allowed."""
+    from aof.adapters.trust_file import TrustFile
+
+    return TrustFile(root)
+
+
+def declared_commands(root: str) -> tuple[Command, ...]:
+    """Every command that a data directory would have AOF start."""
+    from aof.app.commands.trust import declared
+
+    notify = load_settings(root).notify
+    outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
+    return tuple(declared(OrgPath(root).chart(), notify.command, outside))
+
+
+def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:
+    """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
+    from aof.app.commands.own_run import refuse_in_run
+    from aof.core.model.times import iso
+
+    refuse_in_run("change which commands are trusted", os.environ)
+    root = find_data_dir(data_dir)
+    trust_file(root).save(declared_commands(root) if commands is None else commands, iso(SystemClock().now()))
+
+
+def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
+    """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
+    from aof.app.commands.own_run import refuse_in_run
+
+    refuse_in_run("change which commands are trusted", os.environ)
+    return trust_file(find_data_dir(data_dir)).revoke()
+
+
+def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
+    if not settings.storage.allow_network_filesystem:
+        refuse_network(root)
+    durable = settings.storage.durability == "full"
+    return FilesystemStore(
+        root,
+        clock,
+        durable=durable,
+        lock_timeout=settings.storage.lock_timeout,
+        disk=disk,
+        doctor=doctor,
+        shared=settings.shared == "group",
+    )
+
+
+def _may_write(root: str) -> bool:
+    """Whether this user may; what is missing is made when the directory is opened."""
+    needed = (root, f"{root}/events", f"{root}/locks", f"{root}/locks/log")
+    # In this order: somebody may make a file between the two looks, and then it is there.
+    return all((path != root and not os.path.lexists(path)) or os.access(path, os.W_OK) for path in needed)
+
+
+def _read_only(root: str, settings: Settings, clock: Clock) -> ReadOnlyStore:
+    from aof.stores.filesystem.read_only import ReadOnlyStore
+
+    return ReadOnlyStore(root, clock, durable=settings.storage.durability == "full")
+
+
+def _writable(store: Store) -> FilesystemStore:
+    """For what cannot be done otherwise; raises ReadOnly."""
+    if isinstance(store, FilesystemStore):
+        return store
+    from aof.stores.filesystem.read_only import ReadOnlyStore
+
+    assert isinstance(store, ReadOnlyStore)
+    raise store.refusal()
+
+
+def rebuild_index(fabric: Fabric) -> None:
+    """Throw the index away and build it anew."""
+    _writable(fabric.store).index.rebuild()
+
+
+def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, **doors: Any) -> int:
+    """Run the service on an open fabric until it is told to stop; tells the exit code.
+
+    With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
+    """
+    from aof.entrypoints.daemon import Service
+
+    store = _writable(fabric.store)
+    if http is None and not doors:
+        return Service(fabric, once=once, log_json=log_json).run()
+    from aof._support.notices import Notices
+    from aof.entrypoints.exposure import warning
+    from aof.entrypoints.serve import Doors, beside
+
+    where, notices = Doors(port=http, **doors), Notices()
+    try:
+        with beside(store.paths.root, where, notices.put) as addresses:
+            if text := warning(where):
+                notices.put("warning", text)
+            return Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
+    finally:
+        notices.close()
+
+
+def diagnose(
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    fix: bool = False,
+    clock: Clock | None = None,
+    disk: Disk | None = None,
+    say: Say = silent,
+) -> Diagnosis:
+    """Doctor on a data directory, also on one that cannot be opened in the usual way."""
+    from aof.app.maintenance.service import Diagnosis, doctor
+    from aof.ports.store import Problem
+
+    root = find_data_dir(data_dir, needs="tasks")
+    try:
+        settings = load_settings(root)
+    except SettingsUnusable as error:
+        problem = Problem(error.code, "aof.toml", error.message, error.hint)
+        return Diagnosis(ok=False, problems=(problem,))
+    from aof.stores.filesystem.doctor import links
+
+    if linked := links.standing(root):
+        return Diagnosis(ok=False, problems=tuple(linked))
+    clock = clock or SystemClock()
+    if not _may_write(root):
+        raise _read_only(root, settings, clock).refusal()
+    store = _store(root, settings, clock, disk, doctor=True)
+    try:
+        return doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
+    finally:
+        store.close()
+
+
+def init_data_dir(
+    path: str | os.PathLike[str] | None = None, *, actor: str | None = None, shared: str | None = None
+) -> tuple[str, bool]:
+    """Make a data directory, or complete one that is there. Tells its path and whether it is new.
+
+    Who makes it is its maintainer, until the settings name another. Only its owner may read it, unless it is `shared`
+    with a group, that of the folder it is made in or of who makes it.
+    """
+    root, new = plan_data_dir(path)
+    if shared not in (None, "owner", "group"):
+        raise InvalidInput(f"shared is 'owner' or 'group', not {shared[:40]!r}", "aof init --shared group")
+    if not new and shared is not None and load_settings(root).shared != shared:
+        hint = f"write shared = \"{shared}\" at the top of aof.toml, then run 'aof doctor --fix'"
+        raise InvalidInput(f"{root} is a data directory already", hint)
+    os.makedirs(os.path.dirname(root), exist_ok=True)
+    disk = Disk()
+    with clearly("make the data directory"):
+        fresh = FilesystemStore.create(root, disk, shared=shared == "group")
+        settings = f"{root}/aof.toml"
+        if not os.path.lexists(settings):
+            text = default_text(actor or default_actor(), shared=shared == "group")
+            disk.write_durable(settings, text.encode())
+    return root, fresh
+
+
+def plan_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
+    """Where `init_data_dir` would make a data directory, and whether there is none yet."""
+    root = os.path.abspath(os.fspath(path) if path is not None else os.environ.get("AOF_DATA_DIR") or ".aof")
+    return root, not os.path.isdir(f"{root}/events")
+
+
+def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "events") -> str:
+    """Where the data directory is; raises NoDataDirectory."""
+    named = os.fspath(given) if given is not None else os.environ.get("AOF_DATA_DIR")
+    if named:
+        if os.path.isdir(f"{named}/{needs}"):
+            return os.path.abspath(named)
+        if os.path.isdir(f"{named}/.aof/{needs}"):
+            raise NoDataDirectory(f"{named} is no data directory", f"did you mean '--data-dir {named}/.aof'?")
+        raise NoDataDirectory(f"{named} is no data directory", f"make one with 'aof --data-dir {named} init'")
+    here = os.getcwd()
+    while True:
+        main = _main_worktree(here)
+        for folder in (main, here) if main else (here,):
+            if os.path.isdir(f"{folder}/.aof/{needs}"):
+                return f"{folder}/.aof"
+        above = os.path.dirname(here)
+        if above == here:
+            raise NoDataDirectory("there is no .aof directory here or above", "make one with 'aof init'")
+        here = above
+
+
+def _main_worktree(folder: str) -> str | None:
+    """In a linked git worktree, the main one's folder."""
+    with suppress(OSError), open(f"{folder}/.git", encoding="utf-8") as file:
+        text = file.read(4096)
+        if text.startswith("gitdir:"):
+            git = os.path.normpath(os.path.join(folder, text[7:].strip()))
+            if os.path.basename(os.path.dirname(git)) == "worktrees":
+                return os.path.dirname(os.path.dirname(os.path.dirname(git)))
+    return None
+
+
+def default_actor(environment: Mapping[str, str] = os.environ) -> str:
+    """Who acts when nobody says so: `$AOF_ACTOR`, else the user of the operating system."""
+    named = environment.get("AOF_ACTOR") or environment.get("USER") or environment.get("LOGNAME")
+    if named:
+        return named
+    import pwd
+
+    with suppress(KeyError):
+        named = pwd.getpwuid(os.getuid()).pw_name
+    return named if named and is_agent_name(named) else f"uid-{os.getuid()}"
+
+
+def refuse_network(root: str) -> None:
+    """Locks on network file systems cannot be relied on."""
+    kind, _ = file_system(root)
+    if is_remote(kind):
+        raise UnsupportedFilesystem(
+            f"{root} lies on a network file system ({kind}), whose locks cannot be relied on",
+            "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
+        )
+
+
+def version() -> str:
+    """Which AOF this is."""
+    from aof import __version__
+
+    return __version__
+
+
+def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
+    """Write a whole data directory into one file; tells how many files it holds."""
+    from aof.stores.filesystem.archive.transfer import pack
+
+    with open_fabric(data_dir) as fabric:
+        return pack(_writable(fabric.store), target, say)
+
+
+def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
+    """Make a data directory from such a file; tells its path and how many files it has."""
+    from aof.stores.filesystem.archive.transfer import unpack
+
+    root, _ = plan_data_dir(data_dir)
+    return root, unpack(source, root, say)
+
+
+def benchmark(
+    folder: str | None = None, *, quick: bool = False, sizes: tuple[int, ...] | None = None, say: Say = silent
+) -> tuple[dict[str, object], str]:
+    """Measure in a folder of its own, which is removed; the figures, and the table that shows them."""
+    from aof.bench import suite, table
+
+    plan = suite.Plan.quick() if quick else suite.Plan()
+    with suite.scratch(folder) as place:
+        run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
+        say("removing what was written")
+    return run.as_json(), table.render(run.machine, run.parts)
+
+
+def surfaces() -> ModuleType:
+    """What others connect to; loaded only when something of it is asked for."""
+    from aof.entrypoints import serve as serving
+
+    return serving

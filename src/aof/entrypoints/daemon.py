@@ -1,0 +1,365 @@
+"""`aof up`: the service that looks after one data directory until it is told to stop.
+
+One thread, one selector. It sleeps until something happens: the log grows, a person changes a file, a worker speaks or
+ends, a signal comes, or a moment arrives that the plan has named. Then it ticks. Two of them on one data directory are
+safe, for every step is an ordinary command. Whatever a job or a handler raises is recorded and tried again later, and
+everything else goes on. Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from types import FrameType
+from typing import TextIO
+
+import msgspec
+
+from aof._support.notices import Notices
+from aof._support.printable import clean, escaped
+from aof.adapters.inotify import CHANGES, GROWS, Inotify
+from aof.adapters.runners.process import ProcessRunner
+from aof.app.fabric import Fabric
+from aof.app.faults import Faults
+from aof.app.scheduler.host import WORKER, Hosting
+from aof.app.scheduler.tick import Tick
+from aof.core.model.errors import AofError
+from aof.core.model.ids import is_task_id
+from aof.core.model.task import Task
+from aof.core.model.times import iso, millis
+from aof.core.model.workflow_state import HopState, leases, workflow_of
+from aof.core.scheduling.crew import STARTED, Nobody
+from aof.core.tasks.graph import retry_at
+from aof.stores.filesystem.store import FilesystemStore
+
+_LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
+_WITHOUT_INOTIFY = 0.25
+_SETTLE = 0.05  # seconds that an editor gets to finish
+_SHARE = 200  # a scan or a tick may take one part in so many of the time
+_CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
+_CALMEST = 0.05  # seconds; a longer calm would hold up work
+_HELD_UP = 0.05  # seconds of rest when only handlers have something to do that failed a moment ago
+_OTHERS_WORKER = 0.25  # seconds after which a worker that was in the way may have ended
+_CHECKPOINT_AFTER = 1_000  # events
+
+
+class Service:
+    """One running service."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        *,
+        once: bool = False,
+        log_json: bool = False,
+        addresses: tuple[str, ...] = (),
+        notices: Notices | None = None,
+        out: TextIO | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        store = fabric.store
+        assert isinstance(store, FilesystemStore)
+        self._fabric = fabric
+        self._store = store
+        self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
+        self._once = once
+        self._json = log_json
+        self._addresses = addresses
+        self._notices = notices
+        self._out = out or sys.stdout
+        self._selector = selectors.DefaultSelector()
+        self._faults = Faults(self._clock, self._tell)
+        self._hosting = Hosting(fabric, self._tell, self._faults)
+        self._runner = ProcessRunner(
+            store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
+        )
+        self._hosting.runner = self._runner
+        self._tick = Tick(fabric, self._hosting, self._faults)
+        self._signals = 0
+        self._idle = False
+        self._due = 0.0
+        self._pace = 0.0
+        self._scan_at = 0.0
+        self._touched: set[str] = set()
+        self._touched_at = 0.0
+        self._watch: Inotify | None = None
+        self._seen: object = None
+        self._synced = self._store.head()
+
+    def run(self) -> int:
+        """Serve until a signal comes, or with `once` until nothing is left to do."""
+        awake, asleep = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(awake, selectors.EVENT_READ, lambda: _drain(awake))
+        before = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+        waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
+        try:
+            self._observe()
+            self._attempt("scan", self._scan)
+            self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
+            for address in self._addresses:
+                self._tell("http", "", f"{address} for those with a token, MCP at {address}/mcp")
+            if (notices := self._notices) is not None:
+                self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
+            self._serve()
+            self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
+            return 0 if self._signals < _HARD else 1
+        finally:
+            self._hosting.stop_all("shutdown", hard=True)
+            self._runner.close()
+            signal.set_wakeup_fd(waking)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(awake)
+            os.close(asleep)
+            self._selector.close()
+            if self._watch is not None:
+                self._watch.close()
+
+    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _observe(self) -> None:
+        """Have the kernel tell of changes; where it cannot, the log's size is looked at."""
+        paths = self._store.paths
+        with suppress(OSError):
+            watch = Inotify()
+            self._watch = watch
+            watch.watch(f"{paths.root}/events", GROWS)
+            for _, folder in paths.folders:
+                if "/archive" not in folder:
+                    watch.watch(folder, CHANGES)
+            with suppress(OSError):
+                watch.watch(f"{paths.root}/org", CHANGES)
+            if (trust := self._fabric._trust) is not None:  # noqa: SLF001 - puts the parts together
+                with suppress(OSError):
+                    os.makedirs(trust.folder, mode=0o700, exist_ok=True)
+                    watch.watch(trust.folder, CHANGES)
+            self._selector.register(watch.fd, selectors.EVENT_READ, self._changed)
+
+    def _serve(self) -> None:
+        while True:
+            if self._signals:
+                return self._shut_down()
+            for name, job in _JOBS.items():
+                self._attempt(name, partial(job, self))
+            if self._once and self._finished():
+                return None
+            self._sleep()
+
+    def _attempt(self, name: str, job: Callable[[], object]) -> bool:
+        """Do a job; whatever it raises is recorded, and the job is tried again later. Tells whether it was done."""
+        key = ("job", name)
+        if self._faults.wait(key):
+            return False
+        try:
+            job()
+        except Exception as error:  # noqa: BLE001 - the edge of one job: all others go on
+            self._faults.failed(key, name, "", error)
+            return False
+        self._faults.succeeded(key)
+        return True
+
+    def _scan_if_due(self) -> None:
+        if self._clock.monotonic() >= self._scan_at:
+            self._scan()
+
+    def _take_in_if_due(self) -> None:
+        if self._touched and self._clock.monotonic() >= self._touched_at:
+            self._take_in()
+
+    def _tick_if_due(self) -> None:
+        """Plan and do what is due now."""
+        if self._clock.monotonic() < self._due and not self._hosting.freed:
+            return
+        self._hosting.waiting, self._hosting.freed = set(), False
+        began = self._clock.monotonic()
+        ticked = self._tick.ticked(explain=False)
+        for action in ticked.actions:
+            self._tell(action.action, action.task_id, _because(action.agent, action.reason))
+        took = self._clock.monotonic() - began
+        self._pace = self._clock.monotonic() + max(took, min(took * _CALM, _CALMEST))
+        later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
+        self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
+        self._idle = not ticked.actions
+        if self._hosting.waiting:
+            self._due = min(self._due, self._clock.monotonic() + _OTHERS_WORKER)
+
+    def _sleep(self) -> None:
+        """Until something happens or is due."""
+        now = self._clock.monotonic()
+        moments = {"tick": self._due, "scan": self._scan_at, "take_in": self._touched_at if self._touched else None}
+        waits = [max(at - now, self._faults.wait(("job", name))) for name, at in moments.items() if at is not None]
+        waits += self._poll()
+        if self._watch is None:
+            waits.append(_WITHOUT_INOTIFY)
+        self._handle(max(min(waits), 0.0))
+        if self._watch is None:
+            self._attempt("look", self._look)
+
+    def _look(self) -> None:
+        """Whether the log has grown, where the system does not tell."""
+        if (end := self._store.reader.end()) != self._seen:
+            self._seen = end
+            self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+
+    def _poll(self) -> list[float]:
+        """Let host and runner do what is due; the seconds until each of them wants to again."""
+        waits: list[float] = []
+        for name, poll in (("host", self._hosting.poll), ("runner", self._hosting.runner.poll)):
+            if not self._attempt(name, partial(_add, waits, poll)):
+                waits.append(self._faults.wait(("job", name)))
+        return waits
+
+    def _handle(self, seconds: float) -> None:
+        """Wait that long for something to happen, and let its handler act; one that raised has a rest."""
+        ready = self._selector.select(seconds)
+        acted = [self._attempt(f"handler {key.fd}", key.data) for key, _ in ready]
+        if ready and not any(acted):
+            self._clock.sleep(_HELD_UP)
+
+    def _changed(self) -> None:
+        """Something in the data directory has changed: the log, the chart, or a task's file."""
+        assert self._watch is not None
+        for folder, name in self._watch.read():
+            task_id = name.removesuffix(".md")
+            if not folder:
+                self._scan_at = 0.0
+            elif folder.endswith("/org"):
+                self._look_at_chart()
+            elif "/tasks/" not in f"{folder}/":
+                self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+            elif is_task_id(task_id) or (name.endswith(".md") and not name.startswith(".")):
+                self._touched.add(task_id)
+                self._touched_at = self._clock.monotonic() + _SETTLE
+
+    def _look_at_chart(self) -> None:
+        """Say what a new version of the chart is worth; the last good one stays in force."""
+        report = self._fabric.org_report()
+        if report.state in ("absent", "current"):
+            self._tell("chart", "", f"{len(report.chart.agents)} agents are in the org chart now")
+        else:
+            what = "; ".join(finding.detail for finding in report.findings[:3])
+            self._tell("trouble", "", f"the org chart cannot be used ({report.state}): {what}")
+        self._due = self._clock.monotonic()
+
+    def _take_in(self) -> None:
+        """Look at the tasks whose files were written; mostly AOF itself did."""
+        touched, self._touched = self._touched, set()
+        for task_id in sorted(touched):
+            if not is_task_id(task_id):
+                self._scan_at = 0.0
+                continue
+            try:
+                self._fabric.get(task_id)
+            except AofError:
+                continue  # who asks for the task is told
+            except Exception as error:  # noqa: BLE001 - the edge of one file
+                self._faults.note("take_in", task_id, error)
+
+    def _scan(self) -> None:
+        """Take in everything that people did to the files, and find orphans; seldom, for it reads every file."""
+        began = self._clock.monotonic()
+        synced = self._fabric.sync()
+        for task_id in (*synced.new, *synced.taken_in):
+            self._tell("taken_in", task_id, "a person changed its file")
+        for refused in synced.refused:
+            self._tell("refused", refused.path, refused.reason)
+        self._hosting.look_for_orphans()
+        self._checkpoint()
+        now = self._clock.monotonic()
+        self._scan_at = now + max(_LOOK_ANYWAY * 5, (now - began) * _SHARE)
+        self._due = now
+
+    def _checkpoint(self) -> None:
+        """Bound what a power cut would cost, where something was written since the last time."""
+        head = self._store.head()
+        if head - self._synced >= _CHECKPOINT_AFTER:
+            self._store.checkpoint()
+            self._synced = head
+
+    def _finished(self) -> bool:
+        """Nothing runs here, nothing was to be done, and no retry of ours waits for its time."""
+        for name in _JOBS:
+            if error := self._faults.persistent(("job", name)):
+                raise error
+            if self._faults.wait(("job", name)):
+                return False
+        if (
+            self._tick.retries()
+            or not self._idle
+            or self._hosting.hosted
+            or self._touched
+            or self._clock.monotonic() >= self._due
+        ):
+            return False
+        last = self._tick.last
+        if any(lease.worker == WORKER for task in last.running for lease in leases(task)):
+            return False
+        waiting = (*(task for task in last.ready if task.id in last.free), *last.running)
+        return not any(self._is_retried(task) for task in waiting)
+
+    def _is_retried(self, task: Task) -> bool:
+        """Whether one of our agents will try it, or a hop of it, again by itself."""
+        if task.gated:
+            return any(self._hop_is_retried(task, hop) for hop in workflow_of(task).hops)
+        at = retry_at(task)
+        seat = self._tick.crew().seats.get(task.routing.agent or "")
+        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
+        return at is not None and at > self._fabric.now() and ours
+
+    def _hop_is_retried(self, task: Task, hop: HopState) -> bool:
+        if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._fabric.now():
+            return False
+        crew = self._tick.crew()
+        named = crew.route_hop(task, hop.id, {})
+        return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
+
+    def _shut_down(self) -> None:
+        """Ask every worker to end and wait for them; a second signal does not wait."""
+        self._tell("stopping", "", f"{len(self._hosting.hosted)} workers are asked to end")
+        self._hosting.stop_all("shutdown")
+        while self._hosting.hosted:
+            if self._signals >= _HARD:
+                self._hosting.stop_all("shutdown", hard=True)
+            self._handle(max(min([*self._poll(), 1.0]), 0.0))
+
+    def _tell(self, action: str, task_id: str, reason: str) -> None:
+        """One line per decision. A log that cannot be written ends nothing."""
+        moment = iso(self._fabric.now())
+        if self._json:
+            fields = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
+            line = escaped(msgspec.json.encode(fields).decode())
+        else:
+            line = clean(f"{moment[11:19]}  {action:<15}  {task_id:<20}  {reason}")
+        with suppress(OSError, ValueError):
+            self._out.write(f"{line}\n")
+            self._out.flush()
+
+
+_HARD = 2
+_JOBS: dict[str, Callable[[Service], None]] = {
+    "scan": Service._scan_if_due,  # noqa: SLF001 - the table of this class
+    "take_in": Service._take_in_if_due,  # noqa: SLF001
+    "tick": Service._tick_if_due,  # noqa: SLF001
+}
+
+
+def _add(waits: list[float], poll: Callable[[], float | None]) -> None:
+    wait = poll()
+    if wait is not None:
+        waits.append(wait)
+
+
+def _because(agent: str | None, reason: str) -> str:
+    return f"{agent}: {reason}" if agent is not None and agent not in reason else reason
+
+
+def _drain(fd: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(fd, 512):
+            pass

@@ -1,0 +1,240 @@
+"""Puts the surfaces together that others connect to. Knows the adapters; is loaded only when something is served."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from aof import __version__
+from aof._support.lazily import Lazily
+from aof.adapters.system import SystemClock
+from aof.config import HttpBounds, load_settings
+from aof.core.model.errors import InvalidInput, SettingsUnusable, Unavailable
+from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from aof.adapters.agents import connect
+    from aof.adapters.http.guard import Authenticate
+    from aof.adapters.http.limits.traffic import Traffic
+    from aof.adapters.http.server import HttpServer, ServerLimits
+    from aof.app.maintenance import tokens
+    from aof.app.operations.call import Caller
+    from aof.ports.tokens import Tokens
+else:  # connecting an agent needs no tokens, and a token no agents
+    tokens = Lazily("aof.app.maintenance.tokens")
+    connect = Lazily("aof.adapters.agents.connect")
+
+_STARTING, _STOPPING = 30.0, 10.0  # seconds
+Sure = Callable[[list["connect.Change"]], bool]
+
+
+def tiers_of(names: str | None) -> tuple[str, ...]:
+    """The tiers that a list such as `core,handoff` names."""
+    from aof.app.operations.catalogue import TIERS
+
+    tiers = tuple(name.strip() for name in (names or "core").split(","))
+    if unknown := [name for name in tiers if name not in TIERS]:
+        raise InvalidInput(f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(TIERS)}")
+    return tiers
+
+
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+    """Serve MCP on standard input and output until the client goes."""
+    tiers = tiers_of(tools)
+    try:
+        from aof.adapters.mcp.stdio import serve_stdio
+    except ModuleNotFoundError as error:
+        raise missing(error, "mcp") from None
+    secret = own_secret(find_data_dir(data_dir))
+    with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
+        named = bool(actor or os.environ.get("AOF_ACTOR"))
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
+
+
+def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
+    """What to say when a part was not installed."""
+    return Unavailable(f"{error.name} is not installed", f"install it with: pip install 'aof[{extra}]'")
+
+
+def tokens_of(data_dir: str | None) -> Tokens:
+    """The tokens of a data directory."""
+    from aof.stores.filesystem.records.tokens import TokenFile
+
+    root = find_data_dir(data_dir)
+    return TokenFile(root, SystemClock(), load_settings(root).storage.lock_timeout)
+
+
+def create_token(
+    data_dir: str | None, actor: str | None, role: str | None, *, scope: str | None = None, expires: str | None = None
+) -> tokens.NewToken:
+    """A new token for an actor."""
+    now = SystemClock().now()
+    return tokens.create(tokens_of(data_dir), actor or default_actor(), role, now, scope=scope, expires=expires)
+
+
+def list_tokens(data_dir: str | None) -> tuple[tokens.KnownToken, ...]:
+    """The tokens that there are."""
+    return tokens.known(tokens_of(data_dir), SystemClock().now())
+
+
+def revoke_token(data_dir: str | None, token_id: str) -> None:
+    """Let a token no longer be valid."""
+    tokens.revoke(tokens_of(data_dir), token_id)
+
+
+def make_http(
+    data_dir: str | None,
+    *,
+    hosts: tuple[str, ...] = (),
+    authenticate: Authenticate | None = None,
+    traffic: Traffic | None = None,
+    tell: Callable[[str, str], None] | None = None,
+) -> ASGIApp:
+    """The HTTP application of a data directory, with MCP at /mcp. `hosts` are names beside those of the loopback."""
+    try:
+        from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
+        from aof.adapters.http.guard import CALLER
+        from aof.adapters.http.limits.watcher import log_it
+        from aof.adapters.mcp.http import McpOverHttp
+    except ModuleNotFoundError as error:
+        raise missing(error, "server,mcp") from None
+    known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
+
+    def by_token(token: str | None) -> Caller | None:
+        return tokens.recognise(known, token, clock.now()) if token else None
+
+    settings = HttpSettings(
+        authenticate=authenticate or by_token,
+        hosts=(*LOOPBACK, *hosts, *(name.lower() for name in bounds.hosts)),
+        body_seconds=bounds.body_seconds,
+        requests_per_second=bounds.requests_per_second,
+        streams_per_token=bounds.streams_per_token,
+        failures_per_minute=bounds.failures_per_minute,
+        valid_tokens=None if authenticate else lambda: tokens.valid_ids(known, clock.now()),
+        tell=tell or log_it,
+        version=__version__,
+    )
+
+    def caller_of(request: Request) -> Caller:
+        caller: Caller = request.scope[CALLER]
+        return caller
+
+    mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
+    return make_app(lambda: open_fabric(data_dir, secret=""), settings, {"/mcp": mcp}, traffic)
+
+
+def http_bounds(root: str) -> HttpBounds:
+    """The bounds that the settings give; raises SettingsUnusable for one that would let nobody in."""
+    bounds = load_settings(root).http
+    for name in (name for name in HttpBounds.__annotations__ if name != "hosts"):
+        if getattr(bounds, name) <= 0:
+            raise SettingsUnusable(
+                f"aof.toml cannot be used: the bounds of [http] must be greater than 0, and {name} is not",
+                "correct it, or leave it out: every setting has a default",
+            )
+    return bounds
+
+
+def http_server(
+    app: ASGIApp, host: str, port: int, started: Callable[[], None] | None = None
+) -> tuple[HttpServer, int]:
+    """A server for the application, bound already, and its port."""
+    from aof.adapters.http.server import HttpServer, listen
+
+    bound = listen(host, port)
+    return HttpServer(app, bound, started), int(bound.getsockname()[1])
+
+
+class Doors(NamedTuple):
+    """Where and how to serve: on a port, on a Unix socket, or on both."""
+
+    port: int | None = None
+    host: str = "127.0.0.1"
+    socket: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    insecure: bool = False
+
+
+@contextmanager
+def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
+    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the addresses.
+
+    `tell` is called in that thread with what was turned away, once a minute.
+    """
+    from aof.entrypoints.exposure import checked
+
+    checked(doors)
+    try:
+        from aof.adapters.http import server as http
+        from aof.adapters.http.limits.traffic import Traffic
+        from aof.adapters.http.unix_socket import listen_unix, remove_unix
+    except ModuleNotFoundError as error:
+        raise missing(error, "server,mcp") from None
+    bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
+    encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
+    app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)
+    with ExitStack() as stack:
+        bound, addresses = [], []
+        if doors.port is not None:
+            bound.append(http.listen(doors.host, doors.port))
+            stack.callback(bound[-1].close)
+            shown = f"[{doors.host}]" if ":" in doors.host else doors.host
+            addresses.append(f"{'https' if encrypted else 'http'}://{shown}:{bound[-1].getsockname()[1]}")
+        if doors.socket is not None:
+            bound.append(listen_unix(doors.socket))
+            stack.callback(remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
+            addresses.append(f"unix:{os.path.abspath(doors.socket)}")
+        server = http.HttpServer(app, bound, running.set, limits=_limits(bounds), traffic=traffic, encrypted=encrypted)
+        thread = threading.Thread(target=server.run, name="http", daemon=True)
+        thread.start()
+        stack.callback(thread.join, _STOPPING)
+        stack.callback(server.stop)
+        if not running.wait(_STARTING):
+            raise Unavailable("the HTTP server did not start", "try again, or run 'aof up' without --http")
+        yield tuple(addresses)
+
+
+def _limits(bounds: HttpBounds) -> ServerLimits:
+    from aof.adapters.http.protocol import Times
+    from aof.adapters.http.server import ServerLimits
+
+    return ServerLimits(
+        connections=bounds.connections,
+        per_address=bounds.connections_per_address,
+        times=Times(
+            headers=bounds.header_seconds,
+            body=bounds.body_seconds,
+            idle=bounds.idle_seconds,
+            stall=bounds.stall_seconds,
+        ),
+    )
+
+
+def wire_agents(
+    root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
+) -> list[connect.Change]:
+    """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
+    project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
+    command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]
+    wanted = names if names is not None else connect.found(project)
+    changes = connect.plan(project, wanted, command, remove=remove)
+    agreed = names is not None or (sure is not None and bool(changes) and sure(changes))
+    if dry_run or not agreed:
+        return changes if dry_run else []
+    connect.make(project, changes)
+    return changes
+
+
+def _command() -> list[str]:
+    """How an agent starts AOF: by its name where that is found."""
+    import shutil
+    import sys
+
+    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof.adapters.cli.main"]

@@ -1,0 +1,123 @@
+"""A task with all its runs, rebuilt from events alone. Must not know where the events come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from aof._support.lazily import Lazily
+from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
+from aof.core.evolve.task import evolve
+from aof.core.model.events import Event, is_remark
+from aof.core.model.run import Result, Run
+from aof.core.model.task import Task
+
+if TYPE_CHECKING:
+    from aof.core.evolve import handoff as handing
+    from aof.core.handoffs import artifacts
+    from aof.core.model.handoff import Handoff
+else:  # few tasks are ever handed off
+    artifacts = Lazily("aof.core.handoffs.artifacts")
+    handing = Lazily("aof.core.evolve.handoff")
+
+
+class Folded:
+    """What the log says of one task.
+
+    `attached` are files that events put among the task's own, and `attachments` what they have ever been.
+    """
+
+    __slots__ = ("attached", "attachments", "digests", "folders", "handoffs", "last_files", "results", "runs", "task")
+
+    def __init__(self) -> None:
+        self.task: Task | None = None
+        self.runs: list[Run] = []
+        self.results: dict[str, Result] = {}
+        self.last_files: dict[str, str] = {}
+        self.digests: dict[str, int] = {}
+        self.folders: dict[int, str] = {}
+        self.handoffs: dict[str, Handoff] = {}
+        self.attached: dict[str, bytes] = {}
+        self.attachments: set[str] = set()
+
+    def copy(self) -> Folded:
+        """The same, to go on from without changing this one."""
+        other = Folded()
+        other.task, other.runs, other.results = self.task, [*self.runs], {**self.results}
+        other.last_files, other.digests, other.folders = self.last_files, {**self.digests}, {**self.folders}
+        other.handoffs, other.attached = {**self.handoffs}, {**self.attached}
+        other.attachments = {*self.attachments}
+        return other
+
+    def add(self, event: Event) -> None:
+        """Go on by one event."""
+        if is_remark(event):
+            return
+        self.task = evolve(self.task, event)
+        for path, digest in event.files.items():
+            if path.endswith(f"{event.task_id}.md"):
+                self.last_files = {path: digest}
+                self.digests[digest] = event.seq
+                self.folders[event.seq] = path.split("/")[-2] if path.startswith("tasks/") else "archive"
+        if event.type not in RUN_EVENTS:
+            if event.type.startswith("delegation."):
+                self._hand_off(event)
+            return
+        if event.type == "task.attempt.started":
+            started = evolve_run(None, event)
+            assert started is not None
+            self.runs.append(started)
+        elif self.runs:
+            number = self._numbered(event.run_id) if "hop" in event.payload else -1
+            changed = evolve_run(self.runs[number], event)
+            assert changed is not None
+            self.runs[number] = changed
+        result = evolve_result(None, event)
+        if result is not None:
+            self.results[result.run_id] = result
+
+    def _numbered(self, run_id: str | None) -> int:
+        """Hops run beside each other: the last run is not always the one that is meant."""
+        return next((number for number, run in enumerate(self.runs) if run.run_id == run_id), -1)
+
+    def by_hop(self) -> dict[str | None, list[Run]]:
+        """The runs of each hop, oldest first; those of the task itself under None."""
+        found: dict[str | None, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.hop, []).append(run)
+        return found
+
+    def last_of(self, hop: str) -> Run | None:
+        """The current or last run of a hop."""
+        return next((run for run in reversed(self.runs) if run.hop == hop), None)
+
+    def _hand_off(self, event: Event) -> None:
+        name = event.payload["handoffId"]
+        handoff = handing.evolve_handoff(self.handoffs.get(name), event)
+        if handoff is not None:
+            self.handoffs[name] = handoff
+        for place, data in artifacts.attached(event).items():
+            self.attached[place] = data
+            self.attachments.add(sha256(data).hexdigest())
+
+    @property
+    def run(self) -> Run | None:
+        """The current or last run."""
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def result(self) -> Result | None:
+        """What that run has reported."""
+        return self.results.get(self.runs[-1].run_id) if self.runs else None
+
+
+def fold(events: Iterable[Event], *, until: int | None = None) -> dict[str, Folded]:
+    """Every task that the events speak of, at the end or as of a number."""
+    folded: dict[str, Folded] = {}
+    for event in events:
+        if until is not None and event.seq > until:
+            break
+        if event.task_id and not is_remark(event):
+            folded.setdefault(event.task_id, Folded()).add(event)
+    return folded

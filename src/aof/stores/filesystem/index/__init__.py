@@ -1,0 +1,1 @@
+"""The index: a cache in SQLite for questions about many tasks."""

@@ -1,0 +1,179 @@
+"""The index's file: a cache that may be deleted, damaged or put back at any time, which costs only time.
+
+It catches up from the log when it is asked something. It is built anew where the last event that it has applied is not
+in the log, where a writer of it died, or where it is not the file that the last writer left. Writers of tasks never
+touch it. Our own lock keeps readers and writers apart, so it needs no journal, whose name could outlive a deleted file.
+Where the disk is full it is built in memory for that one question: looking must not need space.
+Must not know what it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+
+from aof._support.lazily import Lazily
+from aof.core.model.errors import DiskFull, LogDamaged, StorageFailed
+from aof.stores.filesystem.index import database as databases
+from aof.stores.filesystem.io.locks import Held
+from aof.stores.filesystem.io.os_errors import NO_SPACE
+from aof.stores.filesystem.io.read import Seen, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from aof.stores.filesystem.index import builder
+    from aof.stores.filesystem.store import FilesystemStore
+
+    _Answer = TypeVar("_Answer")
+else:  # an index that is up to date needs no filling
+    builder = Lazily("aof.stores.filesystem.index.builder")
+
+LOCK = "index"
+_NOTE_BYTES = 80
+_BROKEN = (sqlite3.Error, ValueError, LogDamaged)  # ValueError: a record that cannot be decoded
+_inherited: list[_Open] = []
+
+
+class _Open:
+    """A connection, the process that opened it, and the file behind it."""
+
+    def __init__(self, path: str, inode: int) -> None:
+        self.inode = inode
+        self.pid = os.getpid()
+        self.database = databases.connect(path)
+
+    def close(self) -> None:
+        """Close it; what a parent process has opened is only set aside, for SQLite does not survive a fork."""
+        if self.pid != os.getpid():
+            _inherited.append(self)
+        else:
+            with suppress(sqlite3.Error):
+                self.database.close()
+
+
+class Cache:
+    """The cache of one data directory, as one process sees it. Safe for several threads."""
+
+    def __init__(self, store: FilesystemStore) -> None:
+        self._store = store
+        self._path = store.paths.index
+        self._idle: list[_Open] = []
+
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        """Put a question to a cache that has seen every event of the log."""
+        with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
+            if database is not None and self._is_current(database):
+                return question(database)
+        self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
+        with self._locked(exclusive=True) as held:
+            with suppress(*_BROKEN), self._connection(held) as database:
+                if database is not None and self._catch_up(held, database):
+                    return question(database)
+            try:
+                with self._built(held) as database:
+                    return question(database)
+            except (OSError, DiskFull) as error:
+                if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
+                    raise
+            with closing(databases.connect(":memory:")) as database:
+                builder.build(self._store, database)
+                return question(database)
+
+    def rebuild(self) -> None:
+        """Throw the cache away and build it from the files and the log."""
+        with self._locked(exclusive=True) as held, self._built(held):
+            pass
+
+    def close(self) -> None:
+        """Close this process's connections."""
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+
+    @contextmanager
+    def _locked(self, *, exclusive: bool) -> Iterator[Held]:
+        held = self._store.locks.take(LOCK, exclusive=exclusive)
+        try:
+            yield held
+        finally:
+            self._store.locks.release((held,))
+
+    @contextmanager
+    def _connection(self, held: Held) -> Iterator[sqlite3.Connection | None]:
+        """A connection to the file that the last writer left; None when that is not what is there now."""
+        file = seen(self._path)
+        if file is None or os.pread(held.fd, _NOTE_BYTES, 0) != _note(file):
+            yield None
+            return
+        mine = self._open(file.inode)
+        try:
+            yield mine.database
+        except BaseException:  # it is not used again
+            mine.close()
+            raise
+        self._idle.append(mine)
+
+    def _open(self, inode: int) -> _Open:
+        while self._idle:
+            with suppress(IndexError):
+                known = self._idle.pop()
+                if known.inode == inode and known.pid == os.getpid():
+                    return known
+                known.close()
+        return _Open(self._path, inode)
+
+    def _is_current(self, database: sqlite3.Connection) -> bool:
+        position = databases.position(database)
+        return position is not None and self._store.reader.end() == (position.day, position.offset)
+
+    def _catch_up(self, held: Held, database: sqlite3.Connection) -> bool:
+        """Apply what the log has and the cache has not; False when they do not belong together."""
+        position = databases.position(database)
+        if position is None:
+            return False
+        if not self._store.reader.holds(position):
+            self._store.log.replaced = True
+            return False
+        self._dirty(held)
+        builder.catch_up(self._store, database, position)
+        self._clean(held)
+        return True
+
+    @contextmanager
+    def _built(self, held: Held) -> Iterator[sqlite3.Connection]:
+        """A connection to a new file, which answers even if somebody deletes that file at once."""
+        disk, temporary = self._store.disk, f"{self._store.paths.temporary}/index.sqlite"
+        self._dirty(held)
+        self.close()
+        self._store.make_folders()
+        disk.refuse_link(self._path)
+        disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
+        try:
+            with closing(databases.connect(temporary)) as database:
+                builder.build(self._store, database)
+                disk.rename(temporary, self._path)
+                self._clean(held)
+                yield database
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise DiskFull("no space left to make the index", "free some space and try again") from error
+            hint = "check the disk and the permissions"
+            raise StorageFailed(f"the index cannot be made: {error}", hint) from error
+
+    def _dirty(self, held: Held) -> None:
+        self._store.disk.overwrite(held.fd, b"being written".ljust(_NOTE_BYTES - 1) + b"\n", 0)
+
+    def _clean(self, held: Held) -> None:
+        """Note which file it is, so that any other one is noticed."""
+        file = seen(self._path)
+        if file is not None:
+            self._store.disk.overwrite(held.fd, _note(file), 0)
+
+
+def _note(file: Seen) -> bytes:
+    text = f"clean {file.inode} {file.size} {file.modified}"
+    return text.encode("ascii").ljust(_NOTE_BYTES - 1) + b"\n"

@@ -1,0 +1,166 @@
+"""The index: answers questions about many tasks from a cache in SQLite, which has seen every event of the log.
+
+Must not know how that cache is kept up, nor what the answers are for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from aof._support.lazily import Lazily
+from aof.core.model.ids import NUMBER_DIGITS, is_task_id, matches, split_task_id
+from aof.ports.lists import Query
+from aof.stores.filesystem.index import queries, schema
+from aof.stores.filesystem.index.file import Cache
+from aof.stores.filesystem.index.list_rows import Shown, showing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
+
+    from aof.ports import store as ports
+    from aof.ports.store import Page
+    from aof.stores.filesystem.store import FilesystemStore
+else:  # who asks for rows needs no records
+    ports = Lazily("aof.ports.store")
+
+_NAMES = f"SELECT {schema.name()} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
+_DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"
+_HELD = f"SELECT {schema.name()}, hops FROM tasks WHERE {{}} ORDER BY {schema.number()}"
+
+
+class Index:
+    """The index of one data directory."""
+
+    def __init__(self, store: FilesystemStore) -> None:
+        self._cache = Cache(store)
+
+    def find(self, query: Query) -> Page:
+        """One page of tasks, with counts over all that match."""
+        counts, records, values = queries.asked(query)
+
+        def both(database: sqlite3.Connection) -> Page:
+            found = database.execute(records, values).fetchall()
+            tasks = tuple(schema.record(text) for (text,) in found)
+            if query.counted:
+                by_status = dict(database.execute(counts, values).fetchall())
+            else:
+                by_status = dict(Counter(task.status for task in tasks))
+            return ports.Page(sum(by_status.values()), by_status, tasks)
+
+        return self._cache.ask(both)
+
+    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown]]:
+        """The same for who shows a list: counts, and of each task what a row needs."""
+        counts, records, values = queries.asked(query)
+
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown]]:
+            found = [Shown(*one) for one in database.execute(showing(records), values)]
+            return dict(database.execute(counts, values).fetchall()), found
+
+        return self._cache.ask(both)
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form stands for, archived ones included."""
+        last = part.rpartition("-")[2]
+        if last.isdecimal() and len(last) <= NUMBER_DIGITS:
+            ends = [name for (name,) in self._rows(queries.NUMBERED, int(last)) if name.endswith(f"-{part}")]
+            if len(ends) == 1:
+                return tuple(matches(part, ends))
+        return tuple(matches(part, self._names(f"instr('-' || {schema.name()}, ?) > 0", f"-{part}")))
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below."""
+        return self._names("parent = ?", task_id)
+
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up; a circle that a damaged file made ends the walk."""
+
+        def climb(database: sqlite3.Connection) -> tuple[str, ...]:
+            found: dict[str, None] = {}
+            here: str | None = task_id
+            while here is not None and is_task_id(here):
+                row = database.execute(queries.PARENT, schema.places(here)).fetchone()
+                here = row[0] if row is not None and row[0] not in found else None
+                if here is not None:
+                    found[here] = None
+            return tuple(found)
+
+        return self._cache.ask(climb)
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+
+        def descend(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+            found: dict[str, tuple[str, ...]] = {}
+            waiting = [task_id]
+            for one in waiting:
+                if one not in found:
+                    found[one] = tuple(name for (name,) in database.execute(_NAMES.format("parent = ?"), (one,)))
+                    waiting += found[one]
+            return found
+
+        return self._cache.ask(descend)
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who waits for each of these."""
+
+        def each(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+            found: dict[str, tuple[str, ...]] = {}
+            for one in task_ids:
+                waiting = (name for (name,) in database.execute(_DEPENDENTS, (one,)))
+                found[one] = tuple(sorted(waiting, key=split_task_id))
+            return found
+
+        return self._cache.ask(each)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for this one."""
+        return self.dependents_of((task_id,))[task_id]
+
+    def resource_holders(self, resource: str) -> tuple[str, ...]:
+        """The running tasks that occupy the resource."""
+        return self._names(f"resource = ? AND {queries.RUNNING}", resource)
+
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
+        own = f"whose = ?1 AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL"
+        among = "hops IS NOT NULL AND instr(hops, char(10) || ?1 || char(10)) > 0"
+        found = self._rows(_HELD.format(f"({own}) OR ({among})"), agent)
+        return tuple(
+            name for name, hops in found for _ in range(hops.split(schema.BETWEEN).count(agent) if hops else 1)
+        )
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        running = f"resource <> 0 AND {queries.RUNNING}"
+        return dict(self._rows(f"SELECT resource, count(*) FROM tasks WHERE {running} GROUP BY 1"))
+
+    def key_owner(self, key: str) -> str | None:
+        """The task that was created with this key."""
+        return next(iter(self._names("key = ?", key)), None)
+
+    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """All dependency edges on the ways that lead from a task."""
+        sql = """WITH RECURSIVE way(id) AS (VALUES (?) UNION SELECT blocker FROM edges JOIN way ON edges.task = way.id)
+                 SELECT edges.task, edges.blocker FROM edges JOIN way ON edges.task = way.id ORDER BY 1, 2"""
+        edges: dict[str, list[str]] = {}
+        for task, blocker in self._rows(sql, task_id):
+            edges.setdefault(task, []).append(blocker)
+        return {task: tuple(blockers) for task, blockers in edges.items()}
+
+    def rebuild(self) -> None:
+        """Throw the cache away and build it anew."""
+        self._cache.rebuild()
+
+    def close(self) -> None:
+        """Close what this process has open."""
+        self._cache.close()
+
+    def _names(self, condition: str, value: str) -> tuple[str, ...]:
+        return tuple(name for (name,) in self._rows(_NAMES.format(condition), value))
+
+    def _rows(self, sql: str, *values: str | int) -> list[Any]:
+        return self._cache.ask(lambda database: database.execute(sql, values).fetchall())

@@ -1,0 +1,148 @@
+"""A query as SQL over the index's tables. Must not know when the index is read or written.
+
+A page is put together from lanes: ranges of rows that lie in the wanted order already, so that each is read only as far
+as the page goes. How many match is not counted but looked up in the tallies, where they know what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aof.core.model.lifecycle import FINISHED, STATUSES
+from aof.ports.lists import Query
+from aof.stores.filesystem.index import schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MOST = 2**62
+_IN_ID = frozenset("task-0123456789")
+_NUMBER = schema.number()
+_UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
+_DONE_PLACES = ", ".join(schema.found("edges.blocker", folder) for folder in ("done", "archive"))
+_DONE = f"""SELECT 1 FROM tasks AS blocker WHERE blocker.place IN ({_DONE_PLACES})
+  AND blocker.status = 'done' AND {schema.name("blocker.place")} = edges.blocker"""
+_ANY_PLACE = ", ".join("?" * len(schema.FOLDERS))
+# Whether other tasks hold a task: its ID twice, and all its places.
+HOLD = f"""UPDATE tasks SET held =
+  EXISTS (SELECT 1 FROM edges WHERE task = ? AND NOT EXISTS ({_DONE}))
+  OR (waits_for_children IS NOT NULL
+      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
+  WHERE place IN ({_ANY_PLACE}) AND held < 2"""
+RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
+PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
+_DAY = schema.DAY
+# The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
+NUMBERED = f"""WITH RECURSIVE days(first) AS (
+    SELECT min(place) / {_DAY} * {_DAY} FROM tasks
+    UNION ALL
+    SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
+  ) SELECT {schema.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {_NUMBER}"""
+RUNNING = schema.within("in-progress")
+
+
+def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
+    """The query as statements for counts by status and for a page of records, and the values of both."""
+    values: dict[str, Any] = {}
+    shared = list(_shared(query, values))
+    every = [*shared, *_others(query, values)]
+    if not all(map(_storable, values.values())):
+        every = shared = ["0"]
+    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
+    limit = -1 if query.limit is None else min(query.limit, _MOST)
+    offset = min(query.offset, _MOST)
+    counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
+    values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
+    return counts, _page(query, lanes), values
+
+
+def _page(query: Query, lanes: list[str]) -> str:
+    by = "turn, " if query.order == "schedule" else ""
+    inner = f"SELECT * FROM (SELECT place, turn, record FROM tasks WHERE {{}} ORDER BY {by}place LIMIT :upto)"
+    together = " UNION ALL ".join(map(inner.format, lanes))
+    return f"SELECT record FROM ({together}) ORDER BY {by}{_NUMBER} LIMIT :limit OFFSET :offset"
+
+
+def _counted(lanes: list[str]) -> str:
+    together = " UNION ALL ".join(f"SELECT status FROM tasks WHERE {lane}" for lane in lanes)
+    return f"SELECT status, count(*) FROM ({together}) GROUP BY 1"
+
+
+def _is_tallied(query: Query) -> bool:
+    return query.tag is None and query.search is None and query.parent_id is None and not query.open_hops
+
+
+def _tallied(query: Query, shared: list[str]) -> str:
+    parts = [*shared, *_in_status(query)]
+    if query.runnable_at is None:
+        parts += [] if query.archived else ["archived = 0"]
+        return f"SELECT status, sum(tasks) FROM tallies WHERE {' AND '.join(parts) or '1'} GROUP BY 1"
+    every = " AND ".join((_free(query), *parts))
+    return f"""SELECT status, sum(tasks) FROM (
+      SELECT status, tasks FROM tallies WHERE waits = 0 AND {every}
+      UNION ALL SELECT status, 1 FROM tasks INDEXED BY by_wait WHERE waits_until <= :moment AND {every}
+    ) GROUP BY 1"""
+
+
+def _lanes(query: Query) -> Iterator[str]:
+    """Ranges of rows, each in the order that is asked for as far as an index can give it."""
+    wanted = tuple(dict.fromkeys(query.status)) or STATUSES
+    if query.open_hops:
+        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {schema.within('in-progress')}"
+        return
+    if query.runnable_at is not None:
+        if query.waiting_in in wanted:
+            yield f"{_free(query)} AND (waits_until IS NULL OR waits_until <= :moment)"
+        return
+    for status in wanted:
+        if status not in schema.OVER and query.order == "schedule":
+            yield from (f"status = '{status}' AND held = {held}" for held in range(3))
+        elif status in STATUSES:
+            yield schema.within(status)
+    if query.archived:
+        yield " AND ".join((schema.within("archive"), *_in_status(query)))
+
+
+def _free(query: Query) -> str:
+    """The condition for what no other task holds."""
+    return f"status = '{query.waiting_in}' AND held = 0" if query.waiting_in in STATUSES else "0"
+
+
+def _in_status(query: Query) -> tuple[str, ...]:
+    known = [repr(status) for status in query.status if status in STATUSES]
+    return (f"status IN ({', '.join(known)})",) if query.status else ()
+
+
+def _shared(query: Query, values: dict[str, Any]) -> Iterator[str]:
+    """What can be asked of a task as of a tally."""
+    if not query.hidden:
+        yield "hidden = 0"
+    if query.agent is not None:
+        values["agent"] = query.agent
+        yield "(whose = :agent OR whose = 0)" if query.unrouted_too else "(whose <> 0 AND whose = :agent)"
+    if query.busy_resources:
+        busy = {f"busy{number}": resource for number, resource in enumerate(query.busy_resources)}
+        values |= busy
+        yield f"resource NOT IN ({', '.join(f':{name}' for name in busy)})"
+    if query.runnable_at is not None:
+        values["moment"] = query.runnable_at
+
+
+def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
+    """What can be asked of a task only."""
+    if query.tag is not None:
+        values["tag"] = f"{schema.BETWEEN}{query.tag}{schema.BETWEEN}"
+        yield "instr(tags, :tag) > 0"
+    if query.search is not None:
+        values["words"] = words = query.search.casefold()
+        in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+        yield f"(instr(words, :words) > 0{in_id})"
+    if query.parent_id is not None:
+        values["parent"] = query.parent_id
+        yield "parent = :parent"
+
+
+def _storable(text: str) -> bool:
+    """Half of a surrogate pair is in no record, so nothing is found by it."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,1 @@
+"""Is the log what its last writer left? Verification, tampering, another log."""

@@ -1,0 +1,1 @@
+"""Files, locks and paths: every write to the disk is made here."""

@@ -1,0 +1,85 @@
+"""Where everything lies in a data directory. Must not touch the disk."""
+
+from __future__ import annotations
+
+from aof.core.model.lifecycle import STATUSES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.model.task import Task
+
+STATUS_LETTERS = dict(zip((*STATUSES, "archive"), "brivxdcya", strict=True))
+FOLDERS_BY_LETTER = {letter: name for name, letter in STATUS_LETTERS.items()}
+DIRECTORIES = (
+    "tasks",
+    *(f"tasks/{status}" for status in STATUSES),
+    "runs",
+    "events",
+    "events/torn",
+    "archive",
+    "archive/tasks",
+    "archive/runs",
+    "locks",
+    "locks/heads",
+    "locks/revs",
+    "tmp",
+)
+# Git changes no line ending: digests and the log's chain are of bytes. And two histories cannot be merged line by line:
+# it keeps one of them and says that there is a conflict.
+ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
+# What workers print is for this machine: it may hold what nobody wants in a repository.
+UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
+IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
+
+
+class Paths:
+    """The names of all files below one data directory."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.events = f"{root}/events"
+        self.torn = f"{root}/events/torn"
+        self.locks = f"{root}/locks"
+        self.heads = f"{root}/locks/heads"
+        self.revs = f"{root}/locks/revs"
+        self.journal = f"{root}/locks/journal"
+        self.checkpoint = f"{root}/locks/checkpoint"
+        self.flushed = f"{root}/locks/flushed"
+        self.index = f"{root}/index.sqlite"
+        self.tokens = f"{root}/tokens.json"
+        self.runs = f"{root}/runs"
+        self.handoffs = f"{root}/handoffs"
+        self.temporary = f"{root}/tmp"  # noqa: S108 - inside the data directory
+        self._folders = {status: f"{root}/tasks/{status}/" for status in STATUSES} | {
+            "archive": f"{root}/archive/tasks/"
+        }
+        self.folders = tuple(self._folders.items())
+
+    def log(self, day: str) -> str:
+        """The log of a day."""
+        return f"{self.events}/{day}.jsonl"
+
+    def task(self, folder: str, task_id: str) -> str:
+        """A task's file in a status folder, or in `archive`."""
+        return f"{self._folders[folder]}{task_id}.md"
+
+    def files(self, folder: str, task_id: str) -> str:
+        """The folder of a task's own files; it moves with the task."""
+        return self._folders[folder] + task_id
+
+    def run(self, task_id: str, *, archived: bool = False) -> str:
+        """The folder of a task's runs."""
+        return f"{self.root}/archive/runs/{task_id}" if archived else f"{self.runs}/{task_id}"
+
+    def handoff(self, handoff_id: str) -> str:
+        """A handoff's record."""
+        return f"{self.handoffs}/{handoff_id}.json"
+
+    def relative(self, path: str) -> str:
+        """The path as events and answers name it."""
+        return path[len(self.root) + 1 :]
+
+
+def folder_of(task: Task) -> str:
+    """The folder that a task belongs in."""
+    return "archive" if task.archived else task.status

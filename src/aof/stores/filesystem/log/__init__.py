@@ -1,0 +1,1 @@
+"""The log: the commit point. Appending, flushing and reading."""

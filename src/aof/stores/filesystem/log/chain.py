@@ -1,0 +1,64 @@
+"""The chain: how an event becomes a line of the log, and how a line proves itself. Must not touch the disk.
+
+A line ends with the SHA-256 of the hash before it and of its own text, so that nothing can be changed, taken out or
+put in unnoticed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from aof._support.hashing import hexdigest
+from aof._support.typed import ready
+from aof.core.model.errors import LogDamaged
+from aof.core.model.events import Event
+from aof.stores.filesystem.log.line_end import CLOSE, MARK, TAIL_BYTES
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(ready(Event))
+
+
+def seal(event: Event, previous: str) -> tuple[bytes, str]:
+    """The event's line, and the hash that the next one builds on."""
+    text = _encode(event)[:-1]
+    digest = hexdigest(previous.encode() + text)
+    return b"%b%b%b%b" % (text, MARK, digest.encode(), CLOSE), digest
+
+
+def decode(line: bytes) -> Event:
+    """Read a line; raises LogDamaged where it is none."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LogDamaged(
+            f"a line of the log cannot be read: {error}", "run 'aof doctor'; nothing was changed", line=line[:80].hex()
+        ) from None
+
+
+def proves(line: bytes, previous: str) -> bool:
+    """Whether the line's hash follows from its text and the hash before it."""
+    if len(line) <= TAIL_BYTES or not line.endswith(CLOSE) or line[-TAIL_BYTES : -TAIL_BYTES + len(MARK)] != MARK:
+        return False
+    claimed = line[-TAIL_BYTES + len(MARK) : -len(CLOSE)]
+    return hexdigest(previous.encode() + line[:-TAIL_BYTES]).encode() == claimed
+
+
+def digest_of(line: bytes) -> str:
+    """The hash that a line ends with."""
+    return line[-TAIL_BYTES + len(MARK) : -len(CLOSE)].decode("ascii", "replace")
+
+
+def last_commit_end(data: bytes) -> tuple[int, Event | None]:
+    """Where the last complete commit in the data ends, and its last event.
+
+    The data begins at a commit's beginning. What lies behind that end was never completely written.
+    """
+    end = data.rfind(b"\n") + 1
+    while end > 0:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        event = decode(data[start:end])
+        place, size = event.commit
+        if place == size:
+            return end, event
+        end = start
+    return 0, None

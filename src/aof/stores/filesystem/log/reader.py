@@ -1,0 +1,236 @@
+"""Reading the log: events from any number on, one task's events, the whole chain verified. Never changes anything.
+
+A reader takes an incomplete tail as not yet written. What it hands out has been flushed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from aof._support.lazily import Lazily
+from aof.core.model.errors import LogDamaged
+from aof.core.model.ids import is_day
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.model.events import Event
+    from aof.stores.filesystem.log import chain, tail
+else:  # where the log ends can be seen without reading an event
+    chain = Lazily("aof.stores.filesystem.log.chain")
+    tail = Lazily("aof.stores.filesystem.log.tail")
+
+_CHUNK = 1 << 20
+_TASK = b'"taskId":"'
+_SEQ = b'{"seq":'
+_TALK = (b',"type":"protocol.', b',"type":"delegation.')
+_SUFFIX = ".jsonl"
+
+
+class Position:
+    """A place between two commits: a day's file, an offset in it, and the hash of the event before."""
+
+    __slots__ = ("day", "digest", "offset", "seq")
+
+    def __init__(self, day: str = "", offset: int = 0, seq: int = 0, digest: str = GENESIS) -> None:
+        self.day = day
+        self.offset = offset
+        self.seq = seq
+        self.digest = digest
+
+    def text(self) -> str:
+        """One line, without its end."""
+        return f"{self.day or '-'} {self.offset} {self.seq} {self.digest}"
+
+    @staticmethod
+    def parse(words: list[str]) -> Position | None:
+        """What `text` has written, split into words; None where it makes no sense."""
+        match words:
+            case [day, offset, seq, digest] if offset.isdigit() and seq.isdigit():
+                return Position("" if day == "-" else day, int(offset), int(seq), digest)
+        return None
+
+
+class Reader:
+    """A view of the log's files."""
+
+    def __init__(self, paths: Paths, *, durable: bool, flush: Callable[[int], None] = os.fdatasync) -> None:
+        self._paths = paths
+        self._durable = durable
+        self._flush = flush
+
+    def commits(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
+        """Whole commits from a position on, each with the position behind it and its lines."""
+        here = start
+        for day in log_days(self._paths):
+            if day < here.day:
+                continue
+            offset = here.offset if day == here.day else 0
+            lines: list[tuple[bytes, Event]] = []
+            for line in self._lines(day, offset):
+                offset += len(line)
+                event = chain.decode(line)
+                lines.append((line, event))
+                if event.commit[0] == event.commit[1]:
+                    here = Position(day, offset, event.seq, event.hash)
+                    yield here, lines
+                    lines = []
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Events with a greater number."""
+        for _, lines in self.commits(Position(self._day_before(after))):
+            for _, event in lines:
+                if event.seq > after:
+                    yield event
+
+    def proven(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
+        """The same as `commits`, but the chain has to hold."""
+        digest = start.digest
+        for behind, lines in self.commits(start):
+            for line, _ in lines:
+                if not chain.proves(line, digest):
+                    raise broken(behind.day)
+                digest = chain.digest_of(line)
+            yield behind, lines
+
+    def of_tasks(self, wanted: Collection[str], start: Position | None = None) -> Iterator[Event]:
+        """The events of some tasks only; the other lines are passed over without being decoded."""
+        begin = start or Position()
+        names = frozenset(task_id.encode() for task_id in wanted)
+        for day in log_days(self._paths):
+            if day < begin.day:
+                continue
+            for line in self._lines(day, begin.offset if day == begin.day else 0):
+                at = line.find(_TASK) + len(_TASK)
+                if line[at : line.find(b'"', at)] in names:
+                    yield chain.decode(line)
+
+    def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
+        """Where the log ends, and the events behind a position that are newer than what was seen of their task.
+
+        The chain has to hold: a log that was mixed from two is no base for any answer.
+        """
+        here, fresh, digest = start, [], start.digest
+        for day in log_days(self._paths):
+            if day < start.day:
+                continue
+            offset = start.offset if day == start.day else 0
+            last = b""
+            for last in self._lines(day, offset):
+                if not chain.proves(last, digest):
+                    raise broken(day)
+                offset, digest = offset + len(last), chain.digest_of(last)
+                at = last.find(_TASK) + len(_TASK)
+                task_id = last[at : last.find(b'"', at)].decode()
+                if int(last[len(_SEQ) : last.find(b",", len(_SEQ))]) > seen.get(task_id, 0):
+                    fresh.append(chain.decode(last))
+            if last:
+                event = chain.decode(last)
+                here = Position(day, offset, event.seq, event.hash)
+        return here, fresh
+
+    def ids(self) -> Iterator[str]:
+        """The tasks that were ever created, each as often as it has events.
+
+        What a message says of a task proves nothing, for the message may name one that never was.
+        """
+        for day in log_days(self._paths):
+            for line in self._lines(day, 0):
+                if line.startswith(_TALK, line.find(b",")):
+                    continue
+                at = line.find(_TASK) + len(_TASK)
+                yield line[at : line.find(b'"', at)].decode()
+
+    def holds(self, position: Position) -> bool:
+        """Whether the log still has the event that the position stands behind."""
+        if not position.offset:
+            return position.digest in (GENESIS, self._hash_before(position.day))
+        try:
+            fd = os.open(self._paths.log(position.day), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            begin = position.offset - TAIL_BYTES
+            return begin >= 0 and os.pread(fd, TAIL_BYTES, begin) == tail_of(position.digest)
+        finally:
+            os.close(fd)
+
+    def end(self) -> tuple[str, int]:
+        """The last day that anything was written to, and the size of its file: changes with everything appended."""
+        for day in reversed(log_days(self._paths)):
+            if size := os.stat(self._paths.log(day)).st_size:
+                return day, size
+        return "", 0
+
+    def newest(self) -> int:
+        """The number of the last whole commit's last event, found from behind."""
+        for day in reversed(log_days(self._paths)):
+            if (last := tail.last_event(self._paths.log(day))) is not None:
+                return last.seq
+        return 0
+
+    def _hash_before(self, day: str) -> str:
+        """The hash of the last event before a day."""
+        for earlier in reversed(log_days(self._paths)):
+            if earlier < day and (last := tail.last_event(self._paths.log(earlier))) is not None:
+                return last.hash
+        return GENESIS
+
+    def _day_before(self, after: int) -> str:
+        """The last day whose first event is not beyond the number."""
+        best = ""
+        if not after:
+            return best
+        for day in log_days(self._paths):
+            first = next(self._lines(day, 0), None)
+            if first is None:
+                continue
+            if chain.decode(first).seq > after + 1:
+                break
+            best = day
+        return best
+
+    def _lines(self, day: str, offset: int) -> Iterator[bytes]:
+        """The lines of whole commits, flushed before they are handed out."""
+        fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            start, data = tail.tail(fd)
+            size = start + chain.last_commit_end(data)[0]
+            if self._durable and size > offset:
+                self._flush(fd)
+            rest = b""
+            while offset < size:
+                data = os.pread(fd, min(_CHUNK, size - offset), offset)
+                if not data:
+                    return
+                offset += len(data)
+                lines = (rest + data).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    yield line + b"\n"
+        finally:
+            os.close(fd)
+
+
+def broken(day: str) -> LogDamaged:
+    """What a log is that was mixed from two."""
+    return LogDamaged(
+        f"the log of {day} is not one history: its chain of hashes is broken",
+        "put the log of one branch back, such as with 'git checkout --ours .aof/events', or run 'aof doctor'",
+        day=day,
+    )
+
+
+def log_days(paths: Paths) -> list[str]:
+    """The days that have a log, oldest first; raises LogDamaged where something else lies in the place of a file."""
+    days: list[str] = []
+    with os.scandir(paths.events) as entries:
+        for entry in entries:
+            if entry.name[10:] == _SUFFIX and is_day(entry.name[:10]):
+                if not entry.is_file():
+                    hint = "put the file back, or move what lies there away; nothing was changed"
+                    raise LogDamaged(f"events/{entry.name} is no file", hint, day=entry.name[:10])
+                days.append(entry.name[:10])
+    return sorted(days)

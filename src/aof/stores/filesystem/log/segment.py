@@ -1,0 +1,231 @@
+"""The log's current file and its end: number and hash of the last event, and what is cut behind it.
+
+Every method is called under the log's lock. Must not know locks, flushes or what the events mean.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from aof.core.model.errors import DiskFull, LogDamaged
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.os_errors import failed
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
+from aof.stores.filesystem.log.reader import Position, broken, log_days
+from aof.stores.filesystem.log.state import State
+from aof.stores.filesystem.log.tail import last_event, tail
+from aof.stores.filesystem.recovery.quarantine import torn_name
+
+_CHUNK = 1 << 20
+
+
+class LogFile:
+    """The end of the log, as one process has seen it last."""
+
+    def __init__(self, paths: Paths, disk: Disk) -> None:
+        self.disk = disk
+        self.fd = -1
+        self.day = ""
+        self.end = 0
+        self.seq = 0
+        self.digest = GENESIS
+        self._paths = paths
+        self.replaced = False
+        self.inode = 0
+        self.opening = 0
+        self._retired: list[int] = []
+        self._borrowed: list[int] = []
+        self._pid = 0
+
+    def borrow(self) -> int:
+        """The open file, which stays open until it is given back; another thread may open the next one meanwhile."""
+        while True:
+            fd = self.fd
+            self._borrowed.append(fd)
+            if fd == self.fd:  # who opens the next one looks at what is borrowed after that
+                return fd
+            self._borrowed.remove(fd)
+
+    def give_back(self, fd: int) -> None:
+        """Say that a borrowed file is not needed any more."""
+        self._borrowed.remove(fd)
+        self._close_retired()
+
+    def is_at(self, state: State) -> bool:
+        """Whether this process knows the log up to where the last appender left it, so that nothing is to be read."""
+        stamp = state.stamp
+        return (
+            stamp is not None
+            and self._pid == os.getpid()
+            and (self.end, self.inode, self.day) == (stamp.position.offset, stamp.inode, state.day)
+            and self.digest == stamp.position.digest
+        )
+
+    def look(self, state: State) -> bool:
+        """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
+        known_day = bool(state.day) and state.day == self.day and self._pid == os.getpid()
+        if known_day:
+            try:
+                found = os.stat(self._paths.log(state.day))
+            except FileNotFoundError:
+                found = None
+            if found is not None and found.st_ino == self.inode:
+                known = min(self.end, TAIL_BYTES)
+                data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
+                if not known or data.startswith(tail_of(self.digest)):
+                    if len(data) > known:
+                        self._refuse_other(data[known:])
+                        self._take(data[known:])
+                    return False
+        end, seq, digest = self.end, self.seq, self.digest
+        changed = self.rescan(state)
+        try:
+            if known_day and end and not self._continues(end, digest):
+                self._prove(0, self._hash_before())
+                self.replaced = True
+        except LogDamaged:  # what was known stays known, so that the next look finds the same
+            self.end, self.seq, self.digest, self.inode = end, seq, digest, 0
+            raise
+        return changed
+
+    def rescan(self, state: State) -> bool:
+        """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
+        self.seq, self.digest = 0, GENESIS
+        days = log_days(self._paths)
+        if state.day and state.day not in days:
+            hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
+            raise LogDamaged(f"the log of {state.day} is gone; nothing was changed", hint, day=state.day)
+        while days and days[-1] > state.day and os.stat(self._paths.log(days[-1])).st_size == 0:
+            days.pop()
+        if not days:
+            self.day = ""
+            return False
+        for earlier in reversed(days[:-1]):
+            last = last_event(self._paths.log(earlier))
+            if last is not None:
+                self.seq, self.digest = last.seq, last.hash
+                break
+        self._enter(days[-1])
+        self.end, data = tail(self.fd)
+        self._take(data)
+        changed = state.day != self.day
+        state.day = self.day
+        return changed
+
+    def _refuse_other(self, fresh: bytes) -> None:
+        """What others have appended follows from what we know, or it is of another history."""
+        end = fresh.find(b"\n") + 1
+        if end and not chain.proves(fresh[:end], self.digest):
+            raise broken(self.day)
+
+    def _continues(self, end: int, digest: str) -> bool:
+        """Whether another file, put here by somebody, still has our history and goes on from it."""
+        if os.pread(self.fd, TAIL_BYTES, end - TAIL_BYTES) != tail_of(digest):
+            return False
+        self._prove(end, digest)
+        return True
+
+    def _hash_before(self) -> str:
+        for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
+            if (last := last_event(self._paths.log(earlier))) is not None:
+                return last.hash
+        return GENESIS
+
+    def _prove(self, start: int, digest: str) -> None:
+        """Go on only if the chain holds from there to the end; a log that was mixed from two is none."""
+        for line in os.pread(self.fd, max(self.end - start, 0), start).splitlines(keepends=True):
+            if not chain.proves(line, digest):
+                raise broken(self.day)
+            digest = chain.digest_of(line)
+
+    def write(self, data: bytes, seq: int, digest: str) -> None:
+        """Append lines, all or none of them."""
+        try:
+            written = self.disk.append(self.fd, data)
+        except OSError as error:
+            self._undo()
+            raise failed(error, "append to the log") from error
+        if written != len(data):
+            self._undo()
+            raise DiskFull("the disk took only a part of the change, which was undone", "free some space and try again")
+        self.end += len(data)
+        self.seq, self.digest = seq, digest
+
+    def write_again(self, known: Position | None) -> bool:
+        """Let the next flush write everything once more that lies behind a position, or all where there is none.
+
+        Tells whether there was anything.
+        """
+        start = known.offset if known is not None and self._has(known) else 0
+        if start == self.end:
+            return False
+        fd = self.disk.open_state(self._paths.log(self.day), create=False)  # the other one could only append
+        try:
+            while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
+                self.disk.overwrite(fd, data, start)
+                start += len(data)
+        finally:
+            os.close(fd)
+        return True
+
+    def _has(self, known: Position) -> bool:
+        if known.day != self.day or not TAIL_BYTES <= known.offset <= self.end:
+            return False
+        return os.pread(self.fd, TAIL_BYTES, known.offset - TAIL_BYTES) == tail_of(known.digest)
+
+    def begin(self, day: str) -> None:
+        """Begin the file of a new day, durably."""
+        try:
+            os.close(self.disk.create(self._paths.log(day)))
+            self.disk.sync_dir(self._paths.events)
+        except OSError as error:
+            raise failed(error, "begin the log of a new day") from error
+        self._enter(day)
+
+    def close(self) -> None:
+        """Close the open files."""
+        for fd in (self.fd, *self._retired):
+            if fd >= 0:
+                os.close(fd)
+        self.fd, self.day, self._retired = -1, "", []
+
+    def _close_retired(self) -> None:
+        """Close what came before the current file, except for what somebody still flushes."""
+        kept: list[int] = []
+        with suppress(IndexError):
+            while True:  # taken out one by one, so that two threads never close the same
+                fd = self._retired.pop()
+                if fd in self._borrowed:
+                    kept.append(fd)
+                else:
+                    os.close(fd)
+        self._retired += kept
+
+    def _take(self, fresh: bytes) -> None:
+        """Go on over what others have appended; an incomplete commit at the end goes aside."""
+        if not fresh:
+            return
+        whole, last = chain.last_commit_end(fresh)
+        if whole < len(fresh):
+            torn, offset = fresh[whole:], self.end + whole
+            self.disk.write_new(torn_name(self._paths, self.day, offset, torn), torn)
+            self.disk.truncate(self.fd, offset)
+        if last is not None:
+            self.end += whole
+            self.seq, self.digest = last.seq, last.hash
+
+    def _undo(self) -> None:
+        with suppress(OSError):  # what stays behind is an incomplete tail, which the next appender sets aside
+            self.disk.truncate(self.fd, self.end)
+
+    def _enter(self, day: str) -> None:
+        """Open a day's file; another thread may still flush the one before, and then that stays open."""
+        before, self.fd = self.fd, self.disk.create(self._paths.log(day))
+        self.opening += 1
+        if before >= 0:
+            self._retired.append(before)
+        self._close_retired()
+        self.day, self.inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0

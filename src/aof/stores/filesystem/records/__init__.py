@@ -1,0 +1,1 @@
+"""Records that are not tasks: handoffs, hop runs, tokens, org chart, workflows."""

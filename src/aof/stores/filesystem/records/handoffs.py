@@ -1,0 +1,154 @@
+"""Handoffs on the disk: a record for each, and the files that a request puts among the child task's own.
+
+Everything follows from the log and can be redone. Must not know who may hand what to whom.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.evolve.handoff import evolve_handoff
+from aof.core.handoffs.artifacts import attached
+from aof.core.model.events import Event
+from aof.core.model.handoff import Handoff, age, is_handoff_id
+from aof.core.model.task import Task
+from aof.stores.base.fold import Folded
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import digest, read
+from aof.stores.filesystem.recovery.quarantine import is_torn
+
+_encode = msgspec.json.Encoder().encode
+_decoder = msgspec.json.Decoder(ready(Handoff))
+
+
+def record(handoff: Handoff) -> bytes:
+    """The file of a handoff: JSON that a person can read."""
+    return msgspec.json.format(_encode(handoff), indent=2) + b"\n"
+
+
+class Handed:
+    """What one commit does to the handoffs of a task."""
+
+    def __init__(self) -> None:
+        self.handoffs: dict[str, tuple[Handoff, int]] = {}
+        self.attached: dict[str, bytes] = {}
+        self.records: dict[str, bytes] = {}
+
+    def finish(self, before: int, folder: str) -> dict[str, str]:
+        """Under the log's lock the number before the commit is known: fill in, and tell what the files will be."""
+        self.records = {
+            name: record(msgspec.structs.replace(handoff, rev=before + place))
+            for name, (handoff, place) in self.handoffs.items()
+        }
+        files = {f"handoffs/{name}.json": digest(data) for name, data in self.records.items()}
+        return files | {f"{folder}/{place}": digest(data) for place, data in self.attached.items()}
+
+
+class Handoffs:
+    """The handoffs of one data directory."""
+
+    def __init__(self, paths: Paths, disk: Disk, folded: Callable[[str], Folded]) -> None:
+        self._paths = paths
+        self._disk = disk
+        self._folded = folded
+
+    def of(self, task: Task) -> tuple[Handoff, ...]:
+        """The handoffs of a task, as it names them."""
+        names = [link.target_id for link in task.links if link.kind == "handoff"]
+        found = [self._read(name) for name in names]
+        if None in found:
+            return tuple(self._folded(task.id).handoffs.values())
+        return tuple(handoff for handoff in found if handoff is not None)
+
+    def all(self) -> tuple[Handoff, ...]:
+        """Every handoff that has a record, oldest first."""
+        found = (self._read(name) for name in self._names())
+        return tuple(sorted(filter(None, found), key=age))
+
+    def among(self, tasks: Iterable[Task]) -> tuple[Handoff, ...]:
+        """The handoffs of these tasks, oldest first."""
+        return tuple(sorted((handoff for task in tasks for handoff in self.of(task)), key=age))
+
+    def unproven(self, last: int) -> list[str]:
+        """The records that cannot be read, or were written after the log's last event."""
+        found = ((name, self._read(name)) for name in self._names())
+        return [self._paths.handoff(name) for name, handoff in found if handoff is None or handoff.rev > last]
+
+    def _names(self) -> list[str]:
+        with suppress(FileNotFoundError):
+            return [name[: -len(".json")] for name in os.listdir(self._paths.handoffs) if name.endswith(".json")]
+        return []
+
+    def _read(self, name: str) -> Handoff | None:
+        if not is_handoff_id(name):
+            return None
+        try:
+            data = read(self._paths.handoff(name))
+            return None if data is None else _decoder.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError):
+            return None
+
+    def after(self, handed: Handed | None, event: Event, task: Task) -> Handed:
+        """What the event adds to what a commit does."""
+        handed = handed or Handed()
+        name = event.payload["handoffId"]
+        known, _ = handed.handoffs.get(name, (None, 0))
+        if known is None and event.type != "delegation.requested":
+            known = next((handoff for handoff in self.of(task) if handoff.id == name), None)
+        elif known is None:
+            known = self._read(name)
+        handoff = evolve_handoff(known, event)
+        if handoff is not None:
+            handed.handoffs[name] = (handoff, event.commit[0])
+        handed.attached |= attached(event)
+        return handed
+
+    def write(self, handed: Handed, task_id: str, folder: str) -> None:
+        """Make the files follow."""
+        for name, data in handed.records.items():
+            self._put(self._paths.handoff(name), data, task_id)
+        for place, data in handed.attached.items():
+            self._put(f"{self._paths.files(folder, task_id)}/{place}", data, task_id)
+
+    def redo(self, folded: Folded, folder: str) -> None:
+        """The same again, from what the log says. A file that is neither ours nor torn is a person's, and stays."""
+        assert folded.task is not None
+        task_id = folded.task.id
+        for name, handoff in folded.handoffs.items():
+            path, data = self._paths.handoff(name), record(handoff)
+            if _content(path) != data:
+                self._put(path, data, task_id)
+        for place, data in folded.attached.items():
+            path = f"{self._paths.files(folder, task_id)}/{place}"
+            found = _content(path)
+            if found != data and (found is None or digest(found) in folded.attachments or is_torn(found, data)):
+                self._put(path, data, task_id)
+
+    def _put(self, path: str, data: bytes, task_id: str) -> None:
+        temporary = f"{self._paths.temporary}/{task_id}.handoff"
+        self._disk.write_new(temporary, data)
+        try:
+            self._disk.replace(temporary, path)
+        except FileNotFoundError:
+            self._make(os.path.dirname(path))
+            self._disk.rename(temporary, path)
+
+    def _make(self, folder: str) -> None:
+        """The folder, and those above it as far as they are missing."""
+        if not os.path.isdir(os.path.dirname(folder)):
+            self._make(os.path.dirname(folder))
+        with suppress(FileExistsError):
+            self._disk.make_dir(folder)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read(path)
+    except OSError:
+        return None

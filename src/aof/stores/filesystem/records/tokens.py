@@ -1,0 +1,74 @@
+"""Tokens in a file of the data directory. Must not know how a token is recognised."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.errors import InvalidInput
+from aof.ports.clock import Clock
+from aof.ports.tokens import Token
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.paths import Paths
+
+_LOCK = "tokens"
+
+
+class TokenFile:
+    """The tokens of one data directory; read anew when the file has changed."""
+
+    def __init__(self, root: str, clock: Clock, lock_timeout: float = 10.0) -> None:
+        self._paths = Paths(root)
+        self._path = self._paths.tokens
+        self._disk = Disk()
+        self._disk.bind(root)
+        self._locks = Locks(self._paths.locks, clock, lock_timeout, disk=self._disk)
+        self._seen: tuple[int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
+
+    def all(self) -> tuple[Token, ...]:
+        """Every token that is valid."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return ()
+        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if seen != self._seen:
+            self._tokens = self._read()
+            self._seen = seen
+        return self._tokens
+
+    def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
+        """Add one or remove one, durably; tells whether something changed."""
+        with clearly("change the tokens"):
+            held = self._locks.acquire(_LOCK)
+            assert held is not None
+            try:
+                before = self._read()
+                after = tuple(token for token in before if token.id != remove) + ((add,) if add else ())
+                if after != before:
+                    self._write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
+                return after != before
+            finally:
+                self._locks.release([held])
+
+    def _write(self, data: bytes) -> None:
+        new = f"{self._paths.temporary}/tokens-{os.getpid()}"
+        self._disk.begin()
+        self._disk.refuse_link(self._path)
+        self._disk.write_private(new, data)
+        self._disk.rename(new, self._path)
+        self._disk.sync_dir(self._paths.root)
+
+    def _read(self) -> tuple[Token, ...]:
+        try:
+            with open(self._path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=ready(tuple[Token, ...]))
+        except FileNotFoundError:
+            return ()
+        except msgspec.MsgspecError as error:
+            raise InvalidInput(f"tokens.json cannot be read: {error}", "correct it, or remove it") from None

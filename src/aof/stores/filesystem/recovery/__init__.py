@@ -1,0 +1,1 @@
+"""After a crash: the journal, redo, and the checkpoint that bounds it."""

@@ -1,0 +1,1 @@
+"""The tasks' files: rendering, parsing, and what people did to them."""

@@ -1,0 +1,167 @@
+"""The files of a task: how they are read, and how a new version takes the place of the old one.
+
+Every step can be done again after a crash. A task's file is rewritten where it lies and then moved, so that it is
+never in two folders and never in none. Must not know the log, locks or rules.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.errors import UnreadableResult
+from aof.core.model.run import Heartbeat, Result, Run
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import NO_FILE, Seen, read, seen_with_mode
+
+_encode = msgspec.json.Encoder().encode
+_Record = TypeVar("_Record", Run, Result, Heartbeat)
+_RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
+
+
+def document(record: Run | Result | Heartbeat) -> bytes:
+    """A run's file: JSON that a person can read."""
+    return msgspec.json.format(_encode(record), indent=2) + b"\n"
+
+
+class TaskFiles:
+    """The files of all tasks in one data directory."""
+
+    def __init__(self, paths: Paths, disk: Disk) -> None:
+        self._paths = paths
+        self._disk = disk
+
+    def present(self, task_id: str) -> list[str]:
+        """The folders that hold a file of this name; there should be one."""
+        name = f"{task_id}.md"
+        return [folder for folder, path in self._paths.folders if os.access(path + name, os.F_OK)]
+
+    def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
+        """Write a version: over the file where it lies, then into its folder, with the task's own files.
+
+        Leaves everything as it is, and says so, when somebody has written the file since it was `file`.
+        """
+        temporary = f"{self._paths.temporary}/{task_id}.md"
+        target = self._paths.task(new, task_id)
+        self._disk.write_new(temporary, data)
+        if old is None:
+            self._disk.rename(temporary, target)
+            return True
+        here = self._paths.task(old, task_id)
+        mode = None
+        if file is not None:
+            now, mode = seen_with_mode(here)
+            if now != file:
+                self._disk.unlink(temporary)
+                return False
+        self._disk.replace(temporary, here, mode)
+        if old != new:
+            self._disk.rename(here, target)
+            self.move_folder(self._paths.files(old, task_id), self._paths.files(new, task_id))
+        return True
+
+    def gather(self, task_id: str, target: str) -> None:
+        """The task's own files follow it, wherever a person left them."""
+        for folder, _ in self._paths.folders:
+            if folder != target:
+                self.move_folder(self._paths.files(folder, task_id), self._paths.files(target, task_id))
+
+    def move_folder(self, source: str, target: str) -> None:
+        """Move a folder that may not exist, or may have been moved already. Two of them are left to a person."""
+        if os.access(source, os.F_OK) and not os.path.lexists(target):
+            with suppress(FileNotFoundError):
+                self._disk.rename(source, target)
+
+    def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
+        """Write one of the current run's files; `new` when there surely is none of this name."""
+        folder = self._paths.run(task_id)
+        temporary = f"{self._paths.temporary}/{task_id.replace('/', '.')}.{name}"
+        self._disk.write_new(temporary, data)
+        put = self._disk.rename if new else self._disk.replace
+        try:
+            put(temporary, f"{folder}/{name}")
+        except FileNotFoundError:
+            self.make_way(task_id)
+            self._disk.rename(temporary, f"{folder}/{name}")
+
+    def make_way(self, place: str) -> None:
+        """Make the folder of a task's or a hop's runs, with all that are above it."""
+        folder = self._paths.run(place.partition("/")[0])
+        self._make(folder)
+        for part in place.split("/")[1:]:
+            folder = f"{folder}/{part}"
+            self._make(folder)
+
+    def begin_run(self, task_id: str, earlier: int) -> None:
+        """Make room for a new run: the files of the one before go to `attempts/<n>/`, where nothing is overwritten.
+
+        What another history left in the place of the new run's files is kept beside, and never taken for its own.
+        """
+        folder = self._paths.run(task_id)
+        if not earlier:
+            try:
+                self._disk.make_dir(folder)
+            except FileExistsError:
+                for name in _RUN_FILES:
+                    if os.path.lexists(f"{folder}/{name}"):
+                        self.keep_beside(f"{folder}/{name}", f"{self._paths.torn}/{task_id.replace('/', '.')}.{name}")
+            return
+        kept = f"{folder}/attempts/{earlier}"
+        self._make(folder)
+        self._make(f"{folder}/attempts")
+        self._make(kept)
+        for name in _RUN_FILES:
+            with suppress(FileNotFoundError):
+                self._disk.rename(f"{folder}/{name}", self.free_name(f"{kept}/{name}"))
+
+    def archive_runs(self, task_id: str) -> None:
+        """The runs of an archived task are archived with it."""
+        self.move_folder(self._paths.run(task_id), self._paths.run(task_id, archived=True))
+
+    def keep_beside(self, path: str, keep: str) -> None:
+        """Put a file aside under another name, where nothing of the same name is lost."""
+        self._disk.rename(path, self.free_name(keep))
+
+    def free_name(self, wanted: str) -> str:
+        """The name, with a number where it is taken."""
+        number, name = 0, wanted
+        while os.path.lexists(name):
+            number += 1
+            name = f"{wanted}.{number}"
+        return name
+
+    def read_run(self, task_id: str, name: str, kind: type[_Record], *, archived: bool = False) -> _Record | None:
+        """One of a run's files; None where it is missing or says nothing that we understand."""
+        return self.run_document(f"{self._paths.run(task_id, archived=archived)}/{name}", kind)
+
+    def read_result(self, task_id: str, *, archived: bool = False) -> Result | UnreadableResult | None:
+        """What a run has reported; an error where its file says nothing that we understand."""
+        place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
+        try:
+            data = read(place)
+            return None if data is None else msgspec.json.decode(data, type=ready(Result))
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            where = self._paths.relative(place)
+            hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
+            return UnreadableResult(f"{where} cannot be understood: {error}", hint, path=where)
+
+    def run_document(self, path: str, kind: type[_Record]) -> _Record | None:
+        """A run's file at any place."""
+        try:
+            data = read(path)
+            return None if data is None else msgspec.json.decode(data, type=ready(kind))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        except OSError as error:
+            if error.errno in NO_FILE:
+                return None
+            raise
+
+    def _make(self, folder: str) -> None:
+        with suppress(FileExistsError):
+            self._disk.make_dir(folder)

@@ -1,0 +1,72 @@
+"""The files that tell git what to leave alone: caches, line endings, and the log where two histories meet.
+
+A person's own lines in them stay. Must not know what is in a data directory beyond the names of its folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from aof._support.beneath import is_link
+from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
+from aof.stores.filesystem.io.read import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.stores.filesystem.io.disk import Disk
+
+_IGNORE = ".gitignore"
+# What older versions did not write into these files.
+_EXPECTED = {".gitattributes": ATTRIBUTES, _IGNORE: UNSHARED}
+
+
+def prepare(root: str, disk: Disk) -> None:
+    """Say what is not to be committed, changed or merged, and that empty folders stay.
+
+    Git removes a folder with its last file, also below those who use it.
+    """
+    if not os.path.lexists(f"{root}/{_IGNORE}"):
+        disk.write_durable(f"{root}/{_IGNORE}", _text(IGNORED))
+    complete(root, disk)
+    for name in DIRECTORIES:
+        keep = f"{root}/{name}/.gitkeep"
+        ignored = f"{name.split('/')[0]}/" in IGNORED or f"{name}/" in IGNORED
+        if not ignored and not os.path.lexists(keep):
+            os.close(disk.create(keep))
+
+
+def lacking(root: str) -> dict[str, tuple[str, ...]]:
+    """The lines that nobody has written yet, by file; raises OSError where a file cannot be read."""
+    found = {name: _lacking(_content(root, name), lines) for name, lines in _EXPECTED.items()}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _lacking(content: bytes | None, expected: tuple[str, ...]) -> tuple[str, ...]:
+    lines = {b" ".join(line.split()).decode("utf-8", "replace") for line in (content or b"").splitlines()}
+    return tuple(line for line in expected if line not in lines)
+
+
+def complete(root: str, disk: Disk) -> bool:
+    """Add the lines that are missing, behind a person's own: the last line that fits is what git goes by."""
+    missing = lacking(root)
+    for name, lines in missing.items():
+        before, path = _content(root, name), f"{root}/{name}"
+        if before is None:
+            disk.write_durable(path, _text(IGNORED if name == _IGNORE else lines))
+            continue
+        gap = b"" if not before or before.endswith(b"\n") else b"\n"
+        temporary = f"{root}/tmp/{name[1:]}-{os.getpid()}"  # noqa: S108 - inside the data directory
+        disk.write_durable(temporary, before + gap + _text(lines))
+        disk.replace(temporary, path)
+    return bool(missing)
+
+
+def _content(root: str, name: str) -> bytes | None:
+    """What stands in the file; a link is refused when somebody writes, and says nothing before."""
+    path = f"{root}/{name}"
+    return b"" if is_link(path) else read(path)
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -1,0 +1,157 @@
+"""What the log last wrote of each task: number, folder and digest, at a fixed place, so that a look costs 2 µs.
+
+Only a cache under `locks/`, rebuilt from the log; but it is what shows that a file was changed by somebody else, or
+put back to an older version. One text file a day of IDs, one line of 32 bytes a task. Must not know the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from aof._support.hashing import hexdigest
+from aof.core.model.ids import is_task_id, split_task_id, task_id
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
+
+_LINE = 32
+_DIGEST = 16
+_LETTER = 13
+_CHUNK = 1 << 16
+
+
+class Head:
+    """The last version of a task."""
+
+    __slots__ = ("digest", "folder", "rev")
+
+    def __init__(self, rev: int, folder: str, digest: str) -> None:
+        self.rev = rev
+        self.folder = folder
+        self.digest = digest
+
+    def matches(self, data: bytes) -> bool:
+        """Whether the bytes are exactly what the log wrote."""
+        return hexdigest(data)[:_DIGEST] == self.digest
+
+
+class Heads:
+    """The table of one data directory."""
+
+    def __init__(self, folder: str, disk: Disk) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._fds: dict[str, int] = {}
+        self._deleted: list[int] = []
+
+    def get(self, task_id: str) -> Head | None:
+        """None for a task that the table does not know."""
+        day, number = split_task_id(task_id)
+        fd = self._fds.get(day) or self._open(day, os.O_RDWR)
+        line = os.pread(fd, _LINE, number * _LINE) if fd else b""
+        return _parse(line)
+
+    def knows_day_of(self, task_id: str) -> bool:
+        """Whether anything was ever noted for the task's day; if not, the table may have been deleted."""
+        day, _ = split_task_id(task_id)
+        return (self._fds.get(day) or self._open(day, os.O_RDWR)) is not None
+
+    def put(self, task_id: str, rev: int, folder: str, digest: str) -> None:
+        """Note the version that was just written."""
+        day, number = split_task_id(task_id)
+        fd = self._fds.get(day) or self._open(day, os.O_RDWR | os.O_CREAT)
+        assert fd is not None
+        line = f"{rev:012d} {STATUS_LETTERS[folder]} {digest[:_DIGEST]}\n"
+        self._disk.overwrite(fd, line.encode("ascii"), number * _LINE)
+
+    def forget(self, task_id: str) -> None:
+        """The log does not know the task any more."""
+        day, number = split_task_id(task_id)
+        fd = self._fds.get(day) or self._open(day, os.O_RDWR)
+        if fd is not None:
+            self._disk.overwrite(fd, b" " * (_LINE - 1) + b"\n", number * _LINE)
+
+    def ids(self) -> Iterator[str]:
+        """Every task that was ever noted."""
+        return (named for named, _ in self._lines())
+
+    def table(self) -> dict[str, Head]:
+        """Every task that was ever noted, with its head: for whoever looks at all of them."""
+        found = ((named, _parse(line)) for named, line in self._lines())
+        return {named: head for named, head in found if head is not None}
+
+    def by_folder(self) -> dict[str, list[tuple[str, str]]]:
+        """For whoever reads all files: the tasks of each folder in the order of IDs, with how their digests begin."""
+        found: dict[str, list[tuple[str, str]]] = {letter: [] for letter in FOLDERS_BY_LETTER}
+        for day, fd in self._days():
+            for first, lines in _chunks(fd):
+                text = lines.decode("ascii", "replace")
+                for number, place in enumerate(range(0, len(text), _LINE), first):
+                    noted = found.get(text[place + _LETTER : place + _LETTER + 1])
+                    if noted is not None:
+                        noted.append(
+                            (f"TASK-{day}-{number:03d}", text[place + _LINE - 1 - _DIGEST : place + _LINE - 1])
+                        )
+        return {FOLDERS_BY_LETTER[letter]: noted for letter, noted in found.items()}
+
+    def _lines(self) -> Iterator[tuple[str, bytes]]:
+        """The lines that hold something."""
+        for day, fd in self._days():
+            for first, lines in _chunks(fd):
+                for place in range(0, len(lines), _LINE):
+                    if lines[place : place + 1].isdigit():
+                        yield task_id(day, first + place // _LINE), lines[place : place + _LINE]
+
+    def _days(self) -> Iterator[tuple[str, int]]:
+        try:
+            names = sorted(os.listdir(self._folder))
+        except FileNotFoundError:  # somebody has deleted the table: nothing is noted
+            names = []
+        for name in names:
+            fd = self._fds.get(name) or self._open(name, os.O_RDWR)
+            if fd and is_task_id(task_id(name, 1)):
+                yield name, fd
+
+    def reopen(self) -> None:
+        """Somebody has deleted files: do not go on with what only this process still sees."""
+        self._deleted += self._fds.values()  # another thread may just be reading one
+        self._fds = {}
+
+    def close(self) -> None:
+        """Close the open files."""
+        for fd in (*self._fds.values(), *self._deleted):
+            os.close(fd)
+        self._fds, self._deleted = {}, []
+
+    def _open(self, day: str, flags: int) -> int | None:
+        try:
+            path = f"{self._folder}/{day}"
+            fd = self._disk.open_cache(path) if flags & os.O_CREAT else self._disk.open_state(path, create=False)
+        except FileNotFoundError:
+            if flags & os.O_CREAT:
+                raise
+            return None
+        return self._fds.setdefault(day, fd)
+
+
+def _parse(line: bytes) -> Head | None:
+    try:
+        rev, letter, digest = line.decode("ascii").split()
+        return Head(int(rev), FOLDERS_BY_LETTER[letter], digest) if len(line) == _LINE and line[-1:] == b"\n" else None
+    except (ValueError, KeyError):
+        return None
+
+
+def _chunks(fd: int) -> Iterator[tuple[int, bytes]]:
+    """Lines, and the number of the first; the holes of a day with few and great numbers are passed over."""
+    offset = 0
+    while True:
+        try:
+            offset = os.lseek(fd, offset, os.SEEK_DATA) // _LINE * _LINE
+        except OSError:  # ENXIO: there is nothing more
+            return
+        data = os.pread(fd, _CHUNK, offset)
+        if len(data) < _LINE:
+            return
+        yield offset // _LINE, data
+        offset += _CHUNK

@@ -1,0 +1,228 @@
+"""A task and the bytes of its file, both ways: canonical frontmatter here, a person's by `layout`.
+
+The file is `---`, the frontmatter, `---`, and for a body one empty line and the body as it is. This is on the path
+of every command, so it builds the text from as few calls as possible. Must not know folders, the log or commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import compress
+from operator import add, attrgetter, ne
+from typing import Any, Final
+
+import msgspec
+
+from aof._support.typed import ready
+from aof.core.model.errors import PayloadTooLarge, UnreadableTask
+from aof.core.model.task import NOT_FRONTMATTER, Task
+from aof.stores.filesystem.working_copy.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
+
+_astuple = msgspec.structs.astuple
+_put = msgspec.structs.force_setattr
+_encode = msgspec.json.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
+_REQUIRED: Final = sum(field.required for field in FIELDS)
+_REV: Final = [field.name for field in FIELDS].index("rev")
+_REQUIRED_LINES: Final = [f"{field.encode_name}: ".encode() for field in FIELDS[:_REQUIRED]]
+_OPTIONAL_LINES: Final = [f"{field.encode_name}: ".encode() for field in FIELDS[_REQUIRED:]]
+_DEFAULTS: Final = [
+    field.default if field.default is not msgspec.NODEFAULT else field.default_factory() for field in FIELDS[_REQUIRED:]
+]
+_REV_DIGITS: Final = 20
+_OTHERS: Final = tuple(map(attrgetter, NOT_FRONTMATTER))
+
+_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
+_CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
+
+
+@cache
+def _decoder() -> Callable[[bytes], Task]:
+    """Takes a millisecond to make, which who only writes need not wait for."""
+    return msgspec.json.Decoder(ready(Task)).decode
+
+
+@cache
+def _many_decoder() -> Callable[[bytes], list[Task]]:
+    return msgspec.json.Decoder(ready(list[Task])).decode
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A task's file but for its `rev`, which is only known under the log's lock."""
+
+    head: bytes
+    tail: bytes
+
+    def fill(self, rev: int) -> bytes:
+        """The whole file."""
+        return b"%b%d%b" % (self.head, rev, self.tail)
+
+
+def render(task: Task) -> bytes:
+    """The bytes of the task's file."""
+    return prepare(task).fill(task.rev)
+
+
+def prepare(task: Task) -> Prepared:
+    """All the work of `render` that does not need the final `rev`."""
+    if task.layout is None:
+        head, tail = _canonical(task)
+    else:
+        before, after = _laid_out(task, task.layout)
+        head, tail = before.encode(), after.encode()
+    if len(head) + len(tail) + _REV_DIGITS > LIMIT:
+        raise PayloadTooLarge(
+            f"the frontmatter of {task.id} would be larger than 64 KB", "Move long texts to the body or to a file."
+        )
+    return Prepared(b"---\n" + head, b"".join((tail, b"---\n\n" if task.body else b"---\n", task.body.encode())))
+
+
+def layout_after(task: Task) -> str | None:
+    """The frontmatter that `render` writes, or None when that is canonical."""
+    if task.layout is None:
+        return None
+    before, after = _laid_out(task, task.layout)
+    text = f"{before}{task.rev}{after}"
+    return text if decode(text[:-1].encode()) is None else None
+
+
+def parse(data: bytes, *, archived: bool = False) -> Task:
+    """The task that a file holds."""
+    own = parse_own(data)
+    if own is not None:
+        if archived:
+            _put(own[0], "archived", archived)  # frozen for others; nobody has it yet
+        return own[0]
+    found, body, text = _take_apart(data)
+    if found is None:
+        raise UnreadableTask("no frontmatter: the first line is not ---", "Start the file with `---` and `key: value`.")
+    extra = {key: value for key, value in found.items() if key not in KEYS}
+    known = {key: value for key, value in found.items() if key in KEYS}
+    try:
+        return msgspec.convert(
+            {**known, "extra": extra, "body": body, "layout": text, "archived": archived}, ready(Task)
+        )
+    except msgspec.ValidationError as error:
+        from aof.core.validation.messages import complaint
+
+        raise UnreadableTask(
+            complaint(str(error), known, Task, noun="key").sentence, "Correct the frontmatter."
+        ) from None
+
+
+def parse_foreign(data: bytes) -> tuple[dict[str, Any], str, str | None]:
+    """What a file holds that no task was ever written to: frontmatter (perhaps none), body and layout."""
+    found, body, text = _take_apart(data)
+    return found or {}, body, text
+
+
+def _canonical(task: Task) -> tuple[bytes, bytes]:
+    """The lines up to the value of `rev`, and from there on."""
+    every = _astuple(task)
+    optional = every[_REQUIRED : len(FIELDS)]
+    present = list(map(ne, optional, _DEFAULTS))
+    values = [*every[:_REQUIRED], *compress(optional, present)]
+    keys = [*_REQUIRED_LINES, *compress(_OPTIONAL_LINES, present)]
+    if task.extra:
+        values.extend(task.extra.values())
+        keys.extend(f"{key_text(key)}: ".encode() for key in task.extra)
+    lines = list(map(add, keys, escape(encode_lines(values)).splitlines(keepends=True)))
+    return b"".join(lines[:_REV]) + b"rev: ", b"\n" + b"".join(lines[_REV + 1 :])
+
+
+def _laid_out(task: Task, text: str) -> tuple[str, str]:
+    """The same in a person's layout. What they wrote stays if it means what the task says, also a default."""
+    from aof.stores.filesystem.working_copy import frontmatter
+
+    def means(written: Any, kind: Any, value: Any) -> bool:
+        try:
+            return frontmatter.same(msgspec.convert(written, ready(kind)), value)
+        except msgspec.ValidationError:
+            return False
+
+    written = frontmatter.read(text)
+    values: dict[str, Any] = {}
+    for field, value, default in zip(FIELDS, _astuple(task), [msgspec.NODEFAULT] * _REQUIRED + _DEFAULTS, strict=False):
+        key = field.encode_name
+        if key in written and means(written[key], field.type, value):
+            values[key] = written[key]
+        elif value != default:
+            values[key] = msgspec.to_builtins(value)
+    return frontmatter.rewrite_around(text, {**values, **task.extra}, "rev")
+
+
+def parse_own(data: bytes) -> tuple[Task, bytes] | None:
+    """The short way for what `render` wrote without foreign keys: all lines as one JSON object, decoded once.
+
+    Gives that object as well. None for what has to be read the long way.
+
+    Encoding the task again must give that object: so no key was foreign, doubled or out of order, in any depth.
+    """
+    found = _as_json(data)
+    if found is None:
+        return None
+    whole, start = found
+    try:
+        task = _decoder()(whole)
+        if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
+            return None
+        _pack(task)  # fails for integers beyond 64 bits
+        _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
+    except (ValueError, OverflowError, RecursionError, msgspec.DecodeError):
+        return None
+    return task, whole
+
+
+def parse_heads(files: Sequence[bytes]) -> list[tuple[Task, bytes]] | None:
+    """The same for many files that `render` surely wrote, without the bodies. None when one needs the long way."""
+    found = list(map(_as_json, files))
+    if None in found:
+        return None
+    wholes = [one[0] for one in found if one is not None]
+    together = b"[%b]" % b",".join(wholes)
+    try:
+        tasks = _many_decoder()(together)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return None
+    if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(any(map(get, tasks)) for get in _OTHERS):
+        return None
+    return list(zip(tasks, wholes, strict=True))
+
+
+def _as_json(data: bytes) -> tuple[bytes, int] | None:
+    """The lines of canonical frontmatter as one JSON object, and where they end; None when that cannot be."""
+    end = data.find(b"\n---\n", 3)
+    if not 0 <= end <= LIMIT or not data.startswith(b"---\n"):
+        return None
+    front = data[4:end]
+    inner = front.replace(b"\n", b',"')
+    if front.count(b": ") == len(inner) - len(front) + 1:  # one in each line, so that none stands inside a value
+        inner = inner.replace(b": ", b'":')
+    else:
+        inner = b',"'.join([line.replace(b": ", b'":', 1) for line in front.split(b"\n")])
+    return b'{"%b}' % inner, end + 5
+
+
+def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:
+    """Frontmatter (None when there is none), body, and the frontmatter's text if it is a person's."""
+    try:
+        opening = _OPENING.match(data)
+        if opening is None:
+            return None, data.decode("utf-8-sig"), None
+        closing = _CLOSING.search(data, opening.end())
+        if closing is None:
+            raise UnreadableTask("the frontmatter has no end", "Put a line `---` behind it.")
+        if closing.start() - opening.end() > LIMIT:
+            raise UnreadableTask("the frontmatter is larger than 64 KB", "Move long texts to the body or to a file.")
+        text = data[opening.end() : closing.start()].decode()
+        body = data[closing.end() :].decode().removeprefix(closing[1].decode())
+    except UnicodeDecodeError as error:
+        raise UnreadableTask(f"not UTF-8: {error.reason} at byte {error.start}", "Save the file as UTF-8.") from None
+    found = decode(text[:-1].encode())
+    if found is not None:
+        return found, body, None
+    from aof.stores.filesystem.working_copy import frontmatter
+
+    return frontmatter.read(text), body, text

@@ -1,0 +1,169 @@
+"""The memory store: the whole contract of `ports.store` in one process, for tests that want no disk.
+
+One lock keeps units apart. Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from aof.core.model.errors import LockTimeout, TaskNotFound
+from aof.core.model.events import Event
+from aof.core.model.handoff import Handoff, age
+from aof.core.model.ids import matches, split_task_id, task_id
+from aof.core.model.run import Heartbeat, Run
+from aof.core.model.task import Task
+from aof.core.model.times import day
+from aof.ports.clock import Clock
+from aof.ports.lists import Query, Row, Rows
+from aof.ports.store import Checkup, Page, Scope
+from aof.stores.base.selection import select
+from aof.stores.memory.unit import Kept, MemoryUnit, copied
+
+_LOOK_AGAIN = 0.02
+
+
+class MemoryStore:
+    """Records and log of one process. Safe for several threads."""
+
+    def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
+        self._clock = clock
+        self._timeout = lock_timeout
+        self._kept = Kept()
+        self._day, self._number = "", 0
+
+    @contextmanager
+    def unit(self, scope: Scope) -> Iterator[MemoryUnit]:
+        """Begin a unit of work; one at a time."""
+        if not self._kept.lock.acquire(timeout=self._timeout):
+            raise LockTimeout(f"waited {self._timeout:g} s for another thread", "end what holds the store")
+        try:
+            yield MemoryUnit(self._kept, scope)
+        finally:
+            self._kept.lock.release()
+
+    def reserve_id(self, now: int) -> str:
+        """A task ID that nobody else will get; the day never goes back."""
+        with self._kept.lock:
+            today = day(now)
+            if self._day < today:
+                used = (split_task_id(name) for name in self._kept.folded)
+                self._day, self._number = today, max((number for on, number in used if on == today), default=0)
+            self._number += 1
+            return task_id(self._day, self._number)
+
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again, if it is the last one."""
+        with self._kept.lock:
+            if self._number and unused == task_id(self._day, self._number):
+                self._number -= 1
+
+    def find(self, query: Query) -> Page:
+        """Answer from the records themselves."""
+        with self._kept.lock:
+            chosen = select(query, self._kept.tasks())
+        end = None if query.limit is None else query.offset + query.limit
+        page = chosen[query.offset : end]
+        by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else page)))
+        shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
+        return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
+
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        page = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
+        return Rows(page.by_status, tuple(shown))
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        return tuple(matches(part, self._kept.where(lambda _task: True)))
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        with self._kept.lock:
+            running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
+        return dict(Counter(task.resource for task in running if task.resource is not None))
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life."""
+        with self._kept.lock:
+            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
+
+    def attempts(self, task_id: str) -> tuple[Run, ...]:
+        """Every run, oldest first."""
+        with self._kept.lock:
+            return tuple(copied(run) for run in self._kept.one(task_id).runs)
+
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
+        with self._kept.lock:
+            every = self._kept.folded.values()
+            asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
+            found = [copied(one) for folded in asked for one in folded.handoffs.values()]
+        return tuple(sorted(found, key=age))
+
+    def path_of(self, task: Task) -> str:
+        """Where the task would lie in a data directory."""
+        return f"{'archive/tasks' if task.archived else f'tasks/{task.status}'}/{task.id}.md"
+
+    def odd(self, task: Task) -> str | None:  # noqa: ARG002 - the contract's form
+        """There are no files, so nobody changes one."""
+        return None
+
+    def unsettled(self) -> Iterator[str]:
+        """There are no files."""
+        yield from ()
+
+    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
+        """Nothing needs to be read beforehand."""
+        yield from task_ids
+
+    def nameless(self) -> tuple[str, ...]:
+        """There are no files."""
+        return ()
+
+    def name(self, path: str, now: int) -> str:
+        """There is no such file."""
+        raise TaskNotFound(f"there is no file {path[:80]!r} at {now}", "a store in memory has no files")
+
+    def put_aside(self, task_id: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's form
+        """There are no files."""
+        return ()
+
+    def checkup(self) -> Checkup:
+        """There is nothing that could differ from the records."""
+        return Checkup()
+
+    def heal(self) -> None:
+        """There is nothing to put right."""
+
+    def head(self) -> int:
+        """The number of the last event."""
+        return len(self._kept.log)
+
+    def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
+        """The events in order, as of the moment of asking."""
+        for event in self._kept.log[max(after, 0) :]:
+            if task_id is None or event.task_id == task_id:
+                yield copied(event)
+
+    def wait(self, after: int, timeout: float) -> bool:
+        """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""
+        deadline = self._clock.monotonic() + timeout
+        while True:
+            with self._kept.appended:
+                if self.head() > after:
+                    return True
+                before = self._clock.monotonic()
+                if before >= deadline:
+                    return False
+                self._kept.appended.wait(min(_LOOK_AGAIN, deadline - before))
+            if self._clock.monotonic() == before:
+                self._clock.sleep(deadline - before)
+
+    def close(self) -> None:
+        """Nothing is held open."""
