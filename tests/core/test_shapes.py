@@ -14,7 +14,7 @@ _PLAIN = ("str", "int", "dict[str, Any]", "list[str]")
 _CHILD = """
 import sys, threading, types
 import msgspec
-from aof.core.shapes import ready
+from aof._support.typed import ready
 
 sys.setswitchinterval(1e-6)
 SOURCE = "from __future__ import annotations\\nimport msgspec\\n"
@@ -60,7 +60,7 @@ def test_every_type_that_data_is_turned_into_is_made_ready_first() -> None:
     found = {
         f"{path.relative_to(package)}:{one.lineno} {ast.unparse(one)}"
         for path in package.rglob("*.py")
-        if path.name != "shapes.py"
+        if path.name != "typed.py"
         for one in _types_named(ast.parse(path.read_text()))
         if ast.unparse(one) not in _PLAIN and not ast.unparse(one).startswith("ready(")
     }

@@ -41,7 +41,7 @@ from aof.adapters.runners import notes, places
 from aof.adapters.runners.process import ProcessRunner
 from aof.adapters.runners.spawner import Spawner, Link
 from aof.app.fabric import Fabric
-from aof.bootstrap import open_fabric, serve
+from aof.entrypoints.bootstrap import open_fabric, serve
 
 OWNERS = {"take": places, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner, "write": notes, "send": Link,
           "expect": Link, "_noted": ProcessRunner, "_sent_off": ProcessRunner, "_let_go": ProcessRunner}

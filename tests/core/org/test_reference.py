@@ -12,6 +12,7 @@ from aof.core.org import chart_validation as judging
 from aof.core.org.rights import KINDS_BY_NAME
 from aof.stores.filesystem.records.org_chart import OrgFile
 
+_SOURCES = ("chart_validation", "../validation/shape", "chart_values", "chart_references")
 ROOT = Path(__file__).parents[3]
 REFERENCE = (ROOT / "docs" / "reference" / "org-chart.md").read_text()
 HOWTO = (ROOT / "docs" / "howto" / "route-tasks.md").read_text()
@@ -36,7 +37,7 @@ def test_the_reference_names_every_key() -> None:
 
 def test_the_reference_names_every_code_of_the_lint_and_every_role_that_means_something() -> None:
     folder = Path(judging.__file__).parent
-    source = "".join((folder / f"{name}.py").read_text() for name in ("judge", "../misshapen", "values", "references"))
+    source = "".join((folder / f"{name}.py").read_text() for name in _SOURCES)
     codes = set(re.findall(r'"([a-z]+_[a-z_]+)"', source))
     assert {"unknown_key", "bad_duration", "escalation_cycle", "never_matches"} <= codes
     assert {code for code in codes if f"`{code}`" not in REFERENCE} == set()

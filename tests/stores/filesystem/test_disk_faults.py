@@ -140,8 +140,8 @@ def test_opening_under_a_new_boot_on_a_failing_disk_can_be_tried_again(shm_path:
 FILLED = """
 import os, sys
 from pathlib import Path
-from aof.bootstrap import init_data_dir, open_fabric
-from aof.core.errors import AofError, CommitUnknown, DiskFull, StorageFailed
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.core.model.errors import AofError, CommitUnknown, DiskFull, StorageFailed
 
 root = Path(sys.argv[1], "data")
 init_data_dir(root)
@@ -177,7 +177,7 @@ for task_id in told:
 fabric.create("There is space again")
 fabric.close()
 from tests.support.invariants import check_invariants
-from aof.stores.filesystem.checkpoint import boot_id
+from aof.stores.filesystem.recovery.checkpoint import boot_id
 folded = check_invariants(root, boot=boot_id())
 assert set(told) <= folded.keys()
 check_invariants(root, boot="next")

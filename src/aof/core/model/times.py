@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -35,16 +33,17 @@ def day(millis: int) -> str:
     return iso(millis)[:10]
 
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART: Final = r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)"
-_WHOLE: Final = re.compile(rf"(?:{_PART})+\Z", re.ASCII)
-_LONGEST: Final = 366 * _UNITS["d"]
-EXAMPLES: Final = "90s, 30m, 2h or 1h30m"
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)"
+_LONGEST = 366 * _UNITS["d"]
+EXAMPLES = "90s, 30m, 2h or 1h30m"
 
 
 def duration_ms(text: object) -> int | None:
     """So many milliseconds, at least one and at most a year; None when the text is no such duration."""
-    if not isinstance(text, str) or _WHOLE.match(text) is None:
+    import re  # noqa: PLC0415 - few calls read a duration, and all load this module
+
+    if not isinstance(text, str) or re.fullmatch(rf"(?:{_PART})+", text, re.ASCII) is None:
         return None
     parts = re.findall(_PART, text, re.ASCII)
     if len({unit for _, unit in parts}) != len(parts):
