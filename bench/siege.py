@@ -103,7 +103,7 @@ def besiege(folder: Path, attack: Attack) -> Siege:
         assert attacker.stdout is not None
         attacker.stdout.readline()
         sender = stack.enter_context(
-            _ended([sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "send", str(lines), "--json"])
+            _ended([sys.executable, "-m", "aof", "--data-dir", root, "send", str(lines), "--json"])
         )
         besieged = work(attack.seconds)
         said, _ = sender.communicate(timeout=_BOUND)
@@ -154,7 +154,7 @@ def _flood(lines: int) -> str:
 
 @contextmanager
 def _serving(root: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--http", "0", "--log-json"]
+    command = [sys.executable, "-m", "aof", "--data-dir", root, "up", "--http", "0", "--log-json"]
     log: list[dict[str, Any]] = []
     with _ended(command) as process:
         assert process.stdout is not None

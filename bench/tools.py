@@ -97,7 +97,7 @@ def _serving(folder: Path) -> Iterator[Server]:
     """`aof up --http` as users have it."""
     root, _ = aof.init(folder / ".aof")
     tokens = tuple(serve.create_token(root, f"client-{place}", "agent").token for place in range(CLIENTS))
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--http", "0", "--log-json"]
+    command = [sys.executable, "-m", "aof", "--data-dir", root, "up", "--http", "0", "--log-json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

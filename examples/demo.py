@@ -63,7 +63,7 @@ def plan(fabric: aof.Fabric) -> None:
 def aof_command(root: str, *words: str) -> None:
     """The command line, as a person would use it; agents find the same Python."""
     here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, *words]
+    command = [sys.executable, "-m", "aof", "--data-dir", root, *words]
     sys.stdout.flush()
     subprocess.run(command, check=True, env=os.environ | {"PATH": here}, timeout=60)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -207,8 +208,6 @@ class Settings(Section):
 
 def default_text(maintainer: str, *, shared: bool = False) -> str:
     """The settings of a new data directory."""
-    import json
-
     names = json.dumps([maintainer], ensure_ascii=False)
     text = _TEXT.replace("{shared}", _SHARED if shared else f"# {_SHARED}")
     return text.replace("{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says")

@@ -226,7 +226,7 @@ def test_no_file_ever_holds_a_secret(on_disk: Fabric, tmp_path: Path) -> None:
 def test_a_started_agent_finds_its_secret_in_its_environment_and_nobody_else_does(tmp_path: Path) -> None:
     code = (
         "import os, sys, subprocess; print(os.environ['AOF_RUN_SECRET'], flush=True); "
-        "command = [sys.executable, '-m', 'aof.adapters.cli.main', 'complete', os.environ['AOF_TASK_ID']]; "
+        "command = [sys.executable, '-m', 'aof', 'complete', os.environ['AOF_TASK_ID']]; "
         "sys.exit(subprocess.call(command))"
     )
     settings = '[storage]\ndurability = "relaxed"\n[identity]\nrequireSecret = true\n'
@@ -261,7 +261,7 @@ def test_a_person_is_shown_the_secret_only_where_it_is_needed(on_disk: Fabric, t
     shown = []
     for _ in range(2):
         task_id = on_disk.create("By hand").task_id
-        words = [sys.executable, "-m", "aof.adapters.cli.main", "claim", task_id, "--agent", "ada"]
+        words = [sys.executable, "-m", "aof", "claim", task_id, "--agent", "ada"]
         done = subprocess.run(words, env=environment(root), capture_output=True, text=True, check=True, timeout=60)
         shown.append(f"AOF_RUN_SECRET={on_disk.get(task_id).last_run}/ada/" in done.stdout)
         (root / "aof.toml").write_text("schemaVersion = 1\n")

@@ -273,7 +273,7 @@ def test_a_dry_run_tells_each_hop_its_agent_and_why_the_others_wait(tmp_path: Pa
     with open_fabric(root, actor="pm") as fabric:
         fabric.complete(task_id, hop="build", outcome="complete")
     before = events(root, "task.attempt.started")
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "tick", "--dry-run", "--json"]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(root), "tick", "--dry-run", "--json"]
     answer = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["data"]
     assert answer["actions"] == [
         {

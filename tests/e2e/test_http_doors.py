@@ -25,7 +25,7 @@ _PATIENCE = 60.0
 
 
 def _refused(root: Path, *words: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "up", "--once", "--json", *words]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once", "--json", *words]
     done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)
     assert done.returncode != 0, done.stdout
     return dict(json.loads(done.stdout.splitlines()[-1])["error"])

@@ -39,7 +39,7 @@ def test_who_has_a_token_creates_work_that_the_service_then_does(tmp_path: Path)
         [
             sys.executable,
             "-m",
-            "aof.adapters.cli.main",
+            "aof",
             "--data-dir",
             str(root),
             "show",

@@ -213,7 +213,7 @@ class TestTheServiceItself:
     def test_one_line_a_decision_for_a_person(self, tmp_path: Path) -> None:
         root = directory(tmp_path, {"ada": scripted("report=done")})
         task_id = create(root, "ada")
-        command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "up", "--once"]
+        command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
         assert [line.split()[1] for line in said] == [
             "up",

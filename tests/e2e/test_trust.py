@@ -20,7 +20,7 @@ MARK = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
 
 
 def aof(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), *words]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(root), *words]
     return subprocess.run(
         command,
         capture_output=True,
@@ -152,7 +152,7 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path, answer: bytes, *, trust
     root = directory(tmp_path, {"ada": scripted("report=done")})
     revoke_trust(root)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "trust"]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(root), "trust"]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         seen = b""

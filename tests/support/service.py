@@ -69,7 +69,7 @@ class Up:
 
     def __init__(self, root: Path, *more: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AOF_")}
-        command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(root), "up", "--log-json", *more]
+        command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--log-json", *more]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
         )

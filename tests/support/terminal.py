@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-AOF = (sys.executable, "-m", "aof.adapters.cli.main")
+AOF = (sys.executable, "-m", "aof")
 DEADLINE = 60.0
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -131,7 +131,7 @@ class OnTheCommandLine:
     def run(self, *words: str) -> Answer:
         """Run a command line; the exit code must fit what it says."""
         done = subprocess.run(
-            [sys.executable, "-m", "aof.adapters.cli.main", *words, "--json"],
+            [sys.executable, "-m", "aof", *words, "--json"],
             env=environment(self.root) | self.variables,
             capture_output=True,
             check=False,
@@ -272,7 +272,7 @@ def mcp_process(
     root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None, secret: str | None = None
 ) -> Any:
     """The transport to a new server process on stdio."""
-    words = ["-m", "aof.adapters.cli.main", "mcp", "--tools", tools]
+    words = ["-m", "aof", "mcp", "--tools", tools]
     started_for = {"AOF_RUN_ID": run, "AOF_RUN_SECRET": secret}
     seen = environment(root, actor) | {name: value for name, value in started_for.items() if value}
     return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))

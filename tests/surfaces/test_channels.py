@@ -174,7 +174,7 @@ def sent(door: Door, lines: list[str], run: str) -> Answers:
 def by_cli(root: Path, text: str, *words: str) -> Answers:
     """What `aof send` answers to its standard input."""
     done = subprocess.run(
-        [sys.executable, "-m", "aof.adapters.cli.main", "send", "-", *words, "--json"],
+        [sys.executable, "-m", "aof", "send", "-", *words, "--json"],
         env=environment(root), input=text.encode(), capture_output=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr

@@ -26,7 +26,7 @@ def _spoken(root: Path, *lines: bytes, awaited: set[Any]) -> dict[Any, dict[str,
     """What a server says to these lines, by the ID that it answers; it may stop once all awaited ones have come."""
     opening = [json.dumps(message).encode() for message in _OPENING]
     process = subprocess.Popen(
-        [sys.executable, "-m", "aof.adapters.cli.main", "mcp"],
+        [sys.executable, "-m", "aof", "mcp"],
         env=environment(root),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

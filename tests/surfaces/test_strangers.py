@@ -113,7 +113,7 @@ def test_the_typescript_client_lists_and_calls_over_stdio_and_http(packages: Pat
     shutil.copy(Path(__file__).with_name("client.mjs"), script)
     token = http.client.headers["authorization"].removeprefix("Bearer ")
     over = [
-        ("stdio", sys.executable, "-m", "aof.adapters.cli.main", "mcp"),
+        ("stdio", sys.executable, "-m", "aof", "mcp"),
         ("http", f"{http.client.base_url}/mcp", token),
     ]
     for words in over:
@@ -131,7 +131,7 @@ def test_the_inspector_lists_and_calls_over_stdio_and_http(http: OverHttp) -> No
         word for pair in environment(http.root).items() if pair[0].startswith("AOF_") for word in ("-e", "=".join(pair))
     ]
     over = [
-        [*seen, sys.executable, "-m", "aof.adapters.cli.main", "mcp"],
+        [*seen, sys.executable, "-m", "aof", "mcp"],
         [f"{http.client.base_url}/mcp", "--transport", "http", "--header",
          f"Authorization: {http.client.headers['authorization']}"],
     ]  # fmt: skip

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from _thread import RLock
 
+import msgspec
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -22,8 +24,6 @@ _worked_out: set[object] = set()
 def ready(kind: _Kind) -> _Kind:
     """The same type; from here on every thread may use it, with all types that it consists of."""
     if kind not in _worked_out:
-        import msgspec
-
         with _turn:
             msgspec.json.Decoder(kind)
             _worked_out.add(kind)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from functools import cache
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.core.runs.lease_clock import Boot
+from aof.core.runs import lease_clock
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -23,12 +21,10 @@ class SystemClock:
         """Seconds that never run backwards."""
         return time.monotonic()
 
-    def boot(self) -> Boot | None:
+    def boot(self) -> lease_clock.Boot | None:
         """The count since the machine's start, where the system tells one start from the next."""
-        from aof.core.runs.lease_clock import Boot  # noqa: PLC0415 - who only asks needs none
-
         started = _boot_id()
-        return Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
+        return lease_clock.Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
 
     def sleep(self, seconds: float) -> None:
         """Let that much time pass."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 
-from aof._support.lazily import Lazily
+import msgspec
+
+from aof.app.commands import retryable as patience
 from aof.app.commands.dispatcher import there
+from aof.app.maintenance import service
+from aof.app.operations import results
 from aof.app.operations.arguments import checked
 from aof.app.queries.read_models import Reading
 from aof.app.queries.relatives import Families
+from aof.app.runs import claimed_run
 from aof.app.tasks.control import Controlling
 from aof.app.tasks.relations import Relating
 from aof.app.workflows.service import Gating
+from aof.core.model import commands as c
 from aof.core.model.errors import (
     AgentInactive,
     AlreadyClaimed,
@@ -27,26 +34,19 @@ from aof.core.model.errors import (
     Unavailable,
     UnreadableTask,
 )
+from aof.core.validation import limits
+from aof.ports import store as ports
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Self
 
-    import msgspec
-
-    from aof.app.commands import retryable as patience
-    from aof.app.maintenance import service
     from aof.app.maintenance.service import Diagnosis, Synced
-    from aof.app.operations import results
     from aof.app.operations.results import Beaten, Created, Edited, Moved, Reported, Updated
     from aof.app.runs.claimed_run import Held
-    from aof.core.model import commands as c
     from aof.core.model.policy import Policy
     from aof.core.model.task import Task
-    from aof.core.validation import limits
-    from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
@@ -54,14 +54,6 @@ if TYPE_CHECKING:
     from aof.ports.store import Store
     from aof.ports.trust import Trust
     from aof.ports.workflows import WorkflowSource
-else:  # questions need none of these
-    msgspec = Lazily("msgspec")
-    service = Lazily("aof.app.maintenance.service")
-    patience = Lazily("aof.app.commands.retryable")
-    results = Lazily("aof.app.operations.results")
-    limits = Lazily("aof.core.validation.limits")
-    c = Lazily("aof.core.model.commands")
-    ports = Lazily("aof.ports.store")
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
@@ -402,12 +394,11 @@ class Fabric(Gating, Relating, Controlling, Families):
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return service.doctor(self.store, self._clock, self._policy, org=self._org, fix=fix, say=say)
 
-    def _claimed(self, command: c.OnTask) -> Held:
-        from aof.app.runs.claimed_run import Held
+    def _claimed(self, command: c.OnTask) -> claimed_run.Held:
 
         done = self._ask(command)
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return Held.of(self, there(done), run or done.decision.run, done.secret)
+        return claimed_run.Held.of(self, there(done), run or done.decision.run, done.secret)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

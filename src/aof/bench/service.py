@@ -109,7 +109,7 @@ def _act(fabric: Fabric) -> float:
 
 @contextmanager
 def _serving(root: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", root, "up", "--log-json"]
+    command = [sys.executable, "-m", "aof", "--data-dir", root, "up", "--log-json"]
     trust_data_dir(root)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -65,7 +65,7 @@ def command() -> list[str]:
     script = Path(sys.executable).with_name("aof")
     if script.exists():
         return [str(script)]
-    return [sys.executable, "-c", "from aof.adapters.cli.main import script; script()"]
+    return [sys.executable, "-c", "from aof.__main__ import main; main()"]
 
 
 def seconds(words: Sequence[str], folder: str | None = None) -> float:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from types import ModuleType
 
+from aof._support import lazy_imports
+from aof.adapters.notify import everybody
+from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
+from aof.app.commands import own_run
 from aof.app.fabric import Fabric
+from aof.app.maintenance import service
 from aof.config import Settings, default_text, load_settings
+from aof.core.model import times
 from aof.core.model.errors import InvalidInput, NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.model.ids import is_agent_name
+from aof.entrypoints import daemon, exposure
 from aof.ports.progress import Say, silent
+from aof.stores.filesystem import read_only
+from aof.stores.filesystem.archive import transfer
+from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.mounts import file_system, is_remote
 from aof.stores.filesystem.io.os_errors import clearly
@@ -21,16 +32,13 @@ from aof.stores.filesystem.store import FilesystemStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
     from aof.adapters.trust_file import TrustFile
-    from aof.app.maintenance.service import Diagnosis
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store
     from aof.ports.trust import Command, Trust
-    from aof.stores.filesystem.read_only import ReadOnlyStore
 
 
 def open_fabric(
@@ -92,9 +100,7 @@ class _Orphans:
 
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
         """End every process of the run; None when none is left, else why that is not so."""
-        from aof.adapters.runners.orphans import Orphans
-
-        return Orphans(self._root, self._clock).end(place, attempt, run_id)
+        return orphans.Orphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -119,14 +125,13 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
     """Whoever the settings want to be told; usually nobody."""
     if not settings.notify.command and settings.notify.file is None:
         return None
-    from aof.adapters.notify import notifier
     from aof.app.commands.trust import of_notification_file, of_notifications, refusal
 
     def refused(command: Command) -> Callable[[], str | None]:
         return lambda: None if trust.covers(command) else refusal(command)
 
     file = settings.notify.file
-    return notifier(
+    return everybody.notifier(
         root,
         settings.notify.command,
         file,
@@ -153,19 +158,14 @@ def declared_commands(root: str) -> tuple[Command, ...]:
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
-    from aof.app.commands.own_run import refuse_in_run
-    from aof.core.model.times import iso
-
-    refuse_in_run("change which commands are trusted", os.environ)
+    own_run.refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
-    trust_file(root).save(declared_commands(root) if commands is None else commands, iso(SystemClock().now()))
+    trust_file(root).save(declared_commands(root) if commands is None else commands, times.iso(SystemClock().now()))
 
 
 def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
     """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
-    from aof.app.commands.own_run import refuse_in_run
-
-    refuse_in_run("change which commands are trusted", os.environ)
+    own_run.refuse_in_run("change which commands are trusted", os.environ)
     return trust_file(find_data_dir(data_dir)).revoke()
 
 
@@ -191,19 +191,17 @@ def _may_write(root: str) -> bool:
     return all((path != root and not os.path.lexists(path)) or os.access(path, os.W_OK) for path in needed)
 
 
-def _read_only(root: str, settings: Settings, clock: Clock) -> ReadOnlyStore:
-    from aof.stores.filesystem.read_only import ReadOnlyStore
+def _read_only(root: str, settings: Settings, clock: Clock) -> read_only.ReadOnlyStore:
 
-    return ReadOnlyStore(root, clock, durable=settings.storage.durability == "full")
+    return read_only.ReadOnlyStore(root, clock, durable=settings.storage.durability == "full")
 
 
 def _writable(store: Store) -> FilesystemStore:
     """For what cannot be done otherwise; raises ReadOnly."""
     if isinstance(store, FilesystemStore):
         return store
-    from aof.stores.filesystem.read_only import ReadOnlyStore
 
-    assert isinstance(store, ReadOnlyStore)
+    assert isinstance(store, read_only.ReadOnlyStore)
     raise store.refusal()
 
 
@@ -217,21 +215,19 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
 
     With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
     """
-    from aof.entrypoints.daemon import Service
-
+    lazy_imports.settle()
     store = _writable(fabric.store)
     if http is None and not doors:
-        return Service(fabric, once=once, log_json=log_json).run()
+        return daemon.Service(fabric, once=once, log_json=log_json).run()
     from aof._support.notices import Notices
-    from aof.entrypoints.exposure import warning
     from aof.entrypoints.serve import Doors, beside
 
     where, notices = Doors(port=http, **doors), Notices()
     try:
         with beside(store.paths.root, where, notices.put) as addresses:
-            if text := warning(where):
+            if text := exposure.warning(where):
                 notices.put("warning", text)
-            return Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
+            return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
     finally:
         notices.close()
 
@@ -243,9 +239,8 @@ def diagnose(
     clock: Clock | None = None,
     disk: Disk | None = None,
     say: Say = silent,
-) -> Diagnosis:
+) -> service.Diagnosis:
     """Doctor on a data directory, also on one that cannot be opened in the usual way."""
-    from aof.app.maintenance.service import Diagnosis, doctor
     from aof.ports.store import Problem
 
     root = find_data_dir(data_dir, needs="tasks")
@@ -253,17 +248,16 @@ def diagnose(
         settings = load_settings(root)
     except SettingsUnusable as error:
         problem = Problem(error.code, "aof.toml", error.message, error.hint)
-        return Diagnosis(ok=False, problems=(problem,))
-    from aof.stores.filesystem.doctor import links
+        return service.Diagnosis(ok=False, problems=(problem,))
 
     if linked := links.standing(root):
-        return Diagnosis(ok=False, problems=tuple(linked))
+        return service.Diagnosis(ok=False, problems=tuple(linked))
     clock = clock or SystemClock()
     if not _may_write(root):
         raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
+        return service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
 
@@ -362,18 +356,14 @@ def version() -> str:
 
 def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
     """Write a whole data directory into one file; tells how many files it holds."""
-    from aof.stores.filesystem.archive.transfer import pack
-
     with open_fabric(data_dir) as fabric:
-        return pack(_writable(fabric.store), target, say)
+        return transfer.pack(_writable(fabric.store), target, say)
 
 
 def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
     """Make a data directory from such a file; tells its path and how many files it has."""
-    from aof.stores.filesystem.archive.transfer import unpack
-
     root, _ = plan_data_dir(data_dir)
-    return root, unpack(source, root, say)
+    return root, transfer.unpack(source, root, say)
 
 
 def benchmark(
@@ -382,6 +372,7 @@ def benchmark(
     """Measure in a folder of its own, which is removed; the figures, and the table that shows them."""
     from aof.bench import suite, table
 
+    lazy_imports.settle()
     plan = suite.Plan.quick() if quick else suite.Plan()
     with suite.scratch(folder) as place:
         run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)

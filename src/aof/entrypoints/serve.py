@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
-from aof._support.lazily import Lazily
+from aof._support import lazy_imports
+from aof.adapters.agents import connect
+from aof.adapters.http import protocol
+from aof.adapters.http.guard import Authenticate
+from aof.adapters.http.limits.traffic import Traffic
+from aof.adapters.http.server import HttpServer, ServerLimits
 from aof.adapters.system import SystemClock
+from aof.app.maintenance import tokens
+from aof.app.operations import catalogue
+from aof.app.operations.call import Caller
 from aof.config import HttpBounds, load_settings
 from aof.core.model.errors import InvalidInput, SettingsUnusable, Unavailable
+from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
+from aof.ports.tokens import Tokens
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
-
-    from aof.adapters.agents import connect
-    from aof.adapters.http.guard import Authenticate
-    from aof.adapters.http.limits.traffic import Traffic
-    from aof.adapters.http.server import HttpServer, ServerLimits
-    from aof.app.maintenance import tokens
-    from aof.app.operations.call import Caller
-    from aof.ports.tokens import Tokens
-else:  # connecting an agent needs no tokens, and a token no agents
-    tokens = Lazily("aof.app.maintenance.tokens")
-    connect = Lazily("aof.adapters.agents.connect")
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
 Sure = Callable[[list["connect.Change"]], bool]
@@ -36,16 +36,17 @@ Sure = Callable[[list["connect.Change"]], bool]
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
     """The tiers that a list such as `core,handoff` names."""
-    from aof.app.operations.catalogue import TIERS
-
     tiers = tuple(name.strip() for name in (names or "core").split(","))
-    if unknown := [name for name in tiers if name not in TIERS]:
-        raise InvalidInput(f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(TIERS)}")
+    if unknown := [name for name in tiers if name not in catalogue.TIERS]:
+        raise InvalidInput(
+            f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(catalogue.TIERS)}"
+        )
     return tiers
 
 
 def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
     """Serve MCP on standard input and output until the client goes."""
+    lazy_imports.settle()
     tiers = tiers_of(tools)
     try:
         from aof.adapters.mcp.stdio import serve_stdio
@@ -168,9 +169,8 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
 
     `tell` is called in that thread with what was turned away, once a minute.
     """
-    from aof.entrypoints.exposure import checked
-
-    checked(doors)
+    lazy_imports.settle()
+    exposure.checked(doors)
     try:
         from aof.adapters.http import server as http
         from aof.adapters.http.limits.traffic import Traffic
@@ -202,13 +202,12 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
 
 
 def _limits(bounds: HttpBounds) -> ServerLimits:
-    from aof.adapters.http.protocol import Times
     from aof.adapters.http.server import ServerLimits
 
     return ServerLimits(
         connections=bounds.connections,
         per_address=bounds.connections_per_address,
-        times=Times(
+        times=protocol.Times(
             headers=bounds.header_seconds,
             body=bounds.body_seconds,
             idle=bounds.idle_seconds,
@@ -234,7 +233,6 @@ def wire_agents(
 
 def _command() -> list[str]:
     """How an agent starts AOF: by its name where that is found."""
-    import shutil
     import sys
 
-    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof.adapters.cli.main"]
+    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from aof.core.runs.lease_clock import Boot
+from aof.core.runs.lease_clock import Boot
 
 
 class Clock(Protocol):

@@ -5,13 +5,12 @@ A source keeps serving the last chart that was usable when a newer version is no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
-if TYPE_CHECKING:
-    from aof.core.model.org_chart import OrgChart
-    from aof.core.validation.findings import Finding
+from aof.core.model.org_chart import OrgChart
+from aof.core.validation.findings import Finding
 
 State = Literal["absent", "current", "last_good", "unusable", "unreadable"]
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from aof.core.model.commands import TakeIn
+from aof.core.model.errors import AofError
+from aof.core.model.events import Draft, Event
+from aof.core.model.run import Heartbeat, Result, Run
 from aof.core.model.task import Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
-    from aof.core.model.commands import TakeIn
-    from aof.core.model.errors import AofError
-    from aof.core.model.events import Draft, Event
     from aof.core.model.handoff import Handoff
-    from aof.core.model.run import Heartbeat, Result, Run
 
 
 class Scope(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from aof.core.model.errors import AofError, InvalidEnvelope, PayloadTooLarge, Ta
 from aof.core.model.ids import is_task_id
 from aof.core.model.times import millis
 from aof.core.runs.completion import escaping, miscounted
-from aof.core.validation import limits
+from aof.core.validation import limits, messages
 from aof.protocol.messages import (
     PAYLOADS,
     AcceptedPayload,
@@ -96,9 +96,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
 
 def _malformed(error: msgspec.ValidationError, given: object, kind: type[Any], below: str = "") -> InvalidEnvelope:
     """What is wrong, with the field's whole name."""
-    from aof.core.validation.messages import complaint  # noqa: PLC0415 - most messages are sound
-
-    wrong = complaint(str(error), given, kind, name=below, noun="field")
+    wrong = messages.complaint(str(error), given, kind, name=below, noun="field")
     return InvalidEnvelope(wrong.sentence, "see the fields of a message in the protocol's reference")
 
 

@@ -155,7 +155,7 @@ def test_on_a_terminal_a_person_is_shown_the_changes_and_asked(tmp_path: Path, a
     (tmp_path / "CLAUDE.md").write_text("# Mine\n")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "aof.adapters.cli.main", "init"],
+        [sys.executable, "-m", "aof", "init"],
         cwd=tmp_path,
         stdin=theirs,
         stdout=theirs,

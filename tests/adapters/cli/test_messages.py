@@ -29,7 +29,7 @@ class Shell:
     def raw(self, *words: str, given: str | bytes = "") -> subprocess.CompletedProcess[bytes]:
         """Run the command."""
         return subprocess.run(
-            [sys.executable, "-m", "aof.adapters.cli.main", *words],
+            [sys.executable, "-m", "aof", *words],
             cwd=self.folder,
             env=self.environment,
             input=given.encode() if isinstance(given, str) else given,

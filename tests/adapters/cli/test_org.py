@@ -44,7 +44,7 @@ class Shell:
     def aof(self, *words: str) -> tuple[int, str, str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("AOF_")}
         done = subprocess.run(
-            [sys.executable, "-m", "aof.adapters.cli.main", *words],
+            [sys.executable, "-m", "aof", *words],
             cwd=self.folder,
             env=environment | {"AOF_ACTOR": "pm"},
             capture_output=True,

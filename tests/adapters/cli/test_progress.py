@@ -59,7 +59,7 @@ class Terminal:
 def started(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Terminal]]:
     """The command with standard error on a terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(folder / ".aof"), *words]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(folder / ".aof"), *words]
     child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs, stdin=subprocess.DEVNULL)
     os.close(theirs)
     try:
@@ -83,7 +83,7 @@ def held(folder: Path, name: str) -> Iterator[None]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    command = [sys.executable, "-m", "aof.adapters.cli.main", "--data-dir", str(tmp_path / ".aof"), "init"]
+    command = [sys.executable, "-m", "aof", "--data-dir", str(tmp_path / ".aof"), "init"]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     with open_fabric(tmp_path / ".aof", actor="tester") as fabric:
         made = fabric.create("first")

@@ -92,7 +92,7 @@ def _asker(root: Path, *before: str) -> Aof:
     environment = {"AOF_DATA_DIR": str(root), "AOF_ACTOR": "reader", "PATH": os.environ["PATH"]}
 
     def ask(*words: str) -> Said:
-        command = [*before, sys.executable, "-m", "aof.adapters.cli.main", *words, "--json"]
+        command = [*before, sys.executable, "-m", "aof", *words, "--json"]
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd="/"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import tomllib
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -144,8 +145,6 @@ def _toml(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> 
 
 def _servers(text: str) -> dict[str, Any]:
     """The servers that Codex would start."""
-    import tomllib  # noqa: PLC0415 - for one kind of agent
-
     try:
         found = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Callable
 
+from aof._support import printable
+from aof.adapters.cli import output
+from aof.adapters.cli.help import spelling, suggestions
 from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
 from aof.adapters.cli.spec.parser import Parsed, UsageError, parse
 from aof.adapters.cli.terminal import streams
+from aof.core.model import errors
+from aof.entrypoints import bootstrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any
 
-    from aof.adapters.cli.output import Answer, Context
+    from aof.adapters.cli.output import Context
     from aof.core.model.errors import AofError
 
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
-_GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many
 _AS_JSON = ("--json", "--jso", "--js")
 _INTERRUPTED = 130
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
@@ -75,63 +80,30 @@ def _mute() -> None:
     os.close(nowhere)
 
 
-def script() -> NoReturn:
-    """The console script: a process of its own, which ends as soon as all is said.
-
-    Everything is closed by then. Taking the interpreter's modules apart one by one, and looking for garbage among what
-    was just loaded, takes as long as starting it; nobody should wait for that.
-    """
-    import gc
-
-    gc.set_threshold(_GARBAGE)
-    sys.meta_path.insert(0, _Unneeded())
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-class _Unneeded:
-    """Keeps msgspec from loading `typing_extensions` while it loads itself: `typing` has all that it needs.
-
-    That package is there wherever pydantic is, and brings `inspect` and others with it: a tenth of a call's time.
-    """
-
-    def find_spec(self, name: str, *_where: object) -> None:
-        """Say that there is none, to nobody but msgspec."""
-        loading = sys.modules.get("msgspec._utils") if name == "typing_extensions" else None
-        if loading is not None and not hasattr(loading, "get_class_annotations"):
-            raise ModuleNotFoundError(name)
-
-
 def _run(parsed: Parsed) -> int:
-    from aof.adapters.cli.output import Context, deliver
 
-    context = Context(parsed.options, _open)
+    context = output.Context(parsed.options, _open)
     if parsed.verb is None or parsed.options.get("help"):
-        return deliver(context, _help(parsed))
+        return output.deliver(context, _help(parsed))
     module, function = parsed.verb.handler.split(":")
     handler = _handler(module, function)
     try:
-        return deliver(context, handler(context, parsed.values))
+        return output.deliver(context, handler(context, parsed.values))
     except Exception as error:
         if getattr(error, "code", "") == "task_not_found":
-            from aof.adapters.cli.help.suggestions import suggest
-
-            suggest(context, error)
+            suggestions.suggest(context, error)
         raise
     finally:
         context.close()
 
 
-def _help(parsed: Parsed) -> Answer:
+def _help(parsed: Parsed) -> output.Answer:
     """Help on a verb, or on all; nothing at all is asked for by options alone."""
     from aof.adapters.cli.help.help import help_text
-    from aof.adapters.cli.output import Answer
 
     if parsed.verb is None and parsed.options and not parsed.options.get("help"):
         raise UsageError("there is no verb in this call", "see 'aof --help'")
-    return Answer(
+    return output.Answer(
         {"help": help_text(parsed.verb)}, lambda screen: screen.block(help_text(parsed.verb, screen.width)[:-1])
     )
 
@@ -147,21 +119,16 @@ def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], 
 
 def _open(name: str) -> Any:
     """The console script is where a process puts its parts together; verbs get them from here."""
-    from aof.entrypoints import bootstrap
-
     return getattr(bootstrap, name)
 
 
 def _refused(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong; tells the exit code."""
-    from aof.adapters.cli.output import Unsaid
-    from aof.core.model.errors import AofError
-
-    if isinstance(error, Unsaid):
+    if isinstance(error, output.Unsaid):
         _mute()
         streams.complain(f"it is done, but the answer could not be written: {error}")
         return 1
-    if not isinstance(error, AofError):
+    if not isinstance(error, errors.AofError):
         error = _as_ours(error)
     _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error), details=error.details)
     return EXIT_BY_CODE.get(error.code, EXIT_BY_KIND[error.kind])
@@ -171,18 +138,16 @@ def _as_ours(error: Exception) -> AofError:
     """What nobody has foreseen, in one sentence."""
     import errno
 
-    from aof.core.model.errors import DiskFull, Internal, InvalidInput, NotFound, StorageFailed
-
     if isinstance(error, FileNotFoundError) and error.filename:
-        return NotFound(f"there is no {error.filename}", "check the path")
+        return errors.NotFound(f"there is no {error.filename}", "check the path")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull("no space left on the disk", "free some space and try again")
+        return errors.DiskFull("no space left on the disk", "free some space and try again")
     if isinstance(error, OSError):
         where = f": {error.filename}" if error.filename else ""
-        return StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")
+        return errors.StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")
     if isinstance(error, UnicodeError):
-        return InvalidInput("there are bytes in this call that are no text in UTF-8", "write it in UTF-8")
-    return Internal(
+        return errors.InvalidInput("there are bytes in this call that are no text in UTF-8", "write it in UTF-8")
+    return errors.Internal(
         f"this should not have happened: {type(error).__name__}: {error}",
         "'aof doctor' says whether the data is sound; with AOF_TRACEBACK=1 the same call shows where it happened",
     )
@@ -191,26 +156,17 @@ def _as_ours(error: Exception) -> AofError:
 def _hint(error: AofError) -> str:
     if error.call is None:
         return error.hint
-    from aof.adapters.cli.help.spelling import spell
 
-    return f"{error.hint}: {spell(error.call)}" if error.hint else spell(error.call)
+    return f"{error.hint}: {spelling.spell(error.call)}" if error.hint else spelling.spell(error.call)
 
 
 def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dict[str, Any] | None = None) -> None:
     if as_json:
-        import json
-
-        from aof._support.printable import escaped
-
         error: dict[str, Any] = {"code": code, "message": message, "hint": hint}
         if details:
             error["details"] = details
         text = json.dumps({"schema_version": SCHEMA_VERSION, "error": error}, ensure_ascii=False)
-        sys.stdout.buffer.write(escaped(text).encode() + b"\n")
+        sys.stdout.buffer.write(printable.escaped(text).encode() + b"\n")
         sys.stdout.flush()
         return
     streams.complain(f"{message} [{code}]", hint)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

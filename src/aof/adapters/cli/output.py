@@ -5,9 +5,13 @@ Must not know any verb.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 
+import msgspec
+
+from aof._support import lazy_imports
 from aof._support.printable import escaped
 from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
 from aof.adapters.cli.terminal.screen import Screen
@@ -109,11 +113,8 @@ def encoded(data: Any) -> bytes:
 
     Records are msgspec's; a list is made of plain objects, and `json` loads in a tenth of the time.
     """
-    if "msgspec" in sys.modules:
-        import msgspec
-
+    if lazy_imports.has_run("msgspec"):
         text = msgspec.json.encode(data)
         return text if text.isascii() and _DELETE not in text else escaped(text.decode()).encode()
-    import json
 
     return escaped(json.dumps(data, ensure_ascii=False, separators=(",", ":"))).encode()

@@ -102,7 +102,7 @@ def _edged(
             raise
         except AofError as error:
             raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
-        except Exception as error:  # noqa: BLE001 - the edge of one request
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             reference = record(handler.__name__, error)
             said = f"the server failed (reference {reference})"
             raise MCPError(INTERNAL_ERROR, said, {"reference": reference}) from None

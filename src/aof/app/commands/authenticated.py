@@ -5,28 +5,23 @@ Must not know which store or surface is in use. Whoever proves nothing, and is n
 
 from __future__ import annotations
 
-from aof._support.lazily import Lazily
+import msgspec
+
+from aof.app.commands import identity
 from aof.app.commands.dispatcher import Carrying, there
+from aof.app.operations import results
 from aof.core.model.ids import task_of_run
+from aof.core.org import acting
+from aof.core.runs import authentication
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    import msgspec
-
-    from aof.app.commands import identity
     from aof.app.commands.identity import Identity
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations import results
     from aof.app.operations.results import Moved
     from aof.core.model.commands import OnTask
-    from aof.core.runs import authentication
-else:  # questions need none of these
-    msgspec = Lazily("msgspec")
-    identity = Lazily("aof.app.commands.identity")
-    results = Lazily("aof.app.operations.results")
-    authentication = Lazily("aof.core.runs.authentication")
 
 
 class Asking(Carrying):
@@ -73,10 +68,8 @@ class Asking(Carrying):
 
     def speaks_for_others(self, name: str) -> bool:
         """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
-        from aof.core.org.acting import orchestrates
-
         chart = self._chart_to_read()
-        return name in self._policy.maintainers or (chart is not None and orchestrates(chart, name))
+        return name in self._policy.maintainers or (chart is not None and acting.orchestrates(chart, name))
 
     def _speaks_as(self) -> str | None:
         """The one actor that the caller is; None where it may speak for others, or where nothing binds it."""

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from aof._support.lazily import Lazily
+import msgspec
+
 from aof._support.typed import ready
+from aof.app.commands import notifications, unit_of_work
 from aof.app.operations.arguments import invalid
 from aof.app.org.service import Organising
+from aof.core.model import commands as c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    import msgspec
-
-    from aof.app.commands import notifications, unit_of_work
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations import results
-    from aof.core.model import commands as c
     from aof.core.model.task import Task
     from aof.ports.notifier import Notifier
-else:  # questions need none of these
-    msgspec = Lazily("msgspec")
-    unit_of_work = Lazily("aof.app.commands.unit_of_work")
-    notifications = Lazily("aof.app.commands.notifications")
-    results = Lazily("aof.app.operations.results")
 
 
 class Carrying(Organising):

@@ -13,14 +13,13 @@ import msgspec
 
 from aof._support.hashing import hexdigest
 from aof.core.model import commands as c
+from aof.core.model.commands import OnTask
 from aof.core.model.errors import ActorMismatch, TaskNotFound
+from aof.core.model.task import Task
 from aof.core.runs import authentication
+from aof.core.runs.authentication import Secret
 
 if TYPE_CHECKING:
-    from aof.core.model.commands import OnTask
-    from aof.core.model.task import Task
-    from aof.core.runs.authentication import Secret
-
     Get = Callable[[str], Task]
 
 _BYTES = 32

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from aof._support.lazily import Lazily
+from aof.core.engine import decide, needs
+from aof.core.model import commands
+from aof.core.model.commands import OnTask, TakeIn
 from aof.core.model.errors import AnotherTask, AofError, Unavailable, UnreadableTask
 from aof.core.model.events import Event
 from aof.core.model.ids import TAG_DIGITS, run_place
@@ -20,17 +22,8 @@ from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.runs.lease_clock import present, stamped
+from aof.ports.clock import Clock
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
-
-if TYPE_CHECKING:
-    from aof.core.engine import decide, needs
-    from aof.core.model import commands
-    from aof.core.model.commands import OnTask, TakeIn
-    from aof.ports.clock import Clock
-else:  # who looks at a task that nobody has edited decides nothing
-    commands = Lazily("aof.core.model.commands")
-    decide = Lazily("aof.core.engine.decide")
-    needs = Lazily("aof.core.engine.needs")
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -7,12 +7,11 @@ task's version.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
-    from aof.core.model.task import Task
-    from aof.ports.store import Store
+from aof.core.handoffs import unanswered
+from aof.core.model.handoff import Handoff
+from aof.core.model.task import Task
+from aof.ports.store import Store
 
 
 class Pending:
@@ -32,8 +31,7 @@ class Pending:
         known = self._known.get(task.id)
         if known is not None and known[0] == task.rev:
             return known
-        from aof.core.handoffs.unanswered import is_said
 
         last = next(reversed(self._store.handoffs((task,))), None)
-        waits = last is not None and last.state == "requested" and not is_said(task, last.id)
+        waits = last is not None and last.state == "requested" and not unanswered.is_said(task, last.id)
         return task.rev, last if waits else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aof.app import faults
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.operations.results import Result
 from aof.core.model.errors import AofError
@@ -71,8 +72,6 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
     """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
     if not isinstance(error, AofError):
-        from aof.app import faults
-
         what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
         return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
     if error.kind in ("unavailable", "internal"):

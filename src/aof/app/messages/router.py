@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.app import faults
 from aof.app.commands.unit_of_work import Done
 from aof.app.operations.results import Sent
 from aof.core.handoffs.delegation import HandoffAnswer, HandoffRequest
@@ -142,8 +143,6 @@ class Router:
 
     def _broken(self, fields: dict[str, Any], error: Exception) -> Sent:
         """A fault of ours: told and recorded with the reference under which the log has its traceback."""
-        from aof.app import faults
-
         name = faults.record("a message", error)
         hint = "the message was set aside; report the fault with the traceback that the log has under this reference"
         problem = Internal(f"the message could not be handled (reference {name})", hint)

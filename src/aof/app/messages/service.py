@@ -7,28 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from aof._support.lazily import Lazily
 from aof.app.commands.authenticated import Asking
+from aof.app.operations import results
+from aof.core.messages import session
+from aof.core.model import events, workflow_state
 from aof.core.model.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.model.ids import task_of_run
+from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations import results
     from aof.app.operations.results import Applied, Sent
-    from aof.core.model import events
     from aof.core.model.commands import OnTask
     from aof.core.model.events import Event
     from aof.core.model.handoff import Handoff
     from aof.core.model.task import Task
-    from aof.ports import store as ports
-else:  # questions need none of these
-    results = Lazily("aof.app.operations.results")
-    events = Lazily("aof.core.model.events")
-    ports = Lazily("aof.ports.store")
 
 
 class Messaging(Asking):
@@ -68,12 +64,10 @@ class Messaging(Asking):
 
         With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
         """
-        from aof.core.messages.session import EndSession
-
         applied: list[Applied] = []
         agent = agent or (self._speaks_as() if run is None else None)
         for task in self._sessions(agent, run):
-            ended = EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
+            ended = session.EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
             done = self._recovered(task, ended, self._ask)
             if task.gated and done is not None and done.task is not None:
                 applied += _of_hops(task, done.task, done.events)
@@ -182,10 +176,5 @@ def _of_hops(before: Task, after: Task, events: tuple[Event, ...]) -> Iterator[A
 
 def _agent_of(task: Task, agent: str | None, run: str | None) -> str:
     """Whose session on the task this is about; nobody's: empty."""
-    if task.gated:
-        from aof.core.model.workflow_state import leases
-
-        held = leases(task)
-    else:
-        held = (task.lease,) if task.lease is not None else ()
+    held = workflow_state.leases(task) if task.gated else filter(None, (task.lease,))
     return next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), "")

@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType, UnionType
 
+import msgspec
+
 from aof._support.typed import ready
 from aof.core.model.errors import Call, InvalidInput
+from aof.core.validation import findings, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
-
-    import msgspec
 
     _Class = TypeVar("_Class", bound=type)
     _Kind = tuple[Any, frozenset[type]]
@@ -88,14 +89,11 @@ def _evaluated(text: str, names: dict[str, Any]) -> Any:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
-    import msgspec
 
     try:
         msgspec.convert(value, ready(kind))
     except (msgspec.ValidationError, RecursionError) as error:
-        from aof.core.validation.messages import complaint
-
-        wrong = complaint(str(error), value, kind, name=name)
+        wrong = messages.complaint(str(error), value, kind, name=name)
         raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
 
 
@@ -103,18 +101,12 @@ def invalid(
     said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None, *, known: Sequence[str] = ()
 ) -> InvalidInput:
     """The refusal of values that do not fit a struct: which one it is, and what it could be."""
-    import msgspec
-
-    from aof.core.validation.messages import complaint
-
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    wrong = complaint(said, given, kind)
+    wrong = messages.complaint(said, given, kind)
     field = fields.get(wrong.field)
     if wrong.unknown:
-        from aof.core.validation.findings import suggestion
-
         there = known or tuple(fields)
-        hint = suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")
+        hint = findings.suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")
     elif field is not None and isinstance(field.default, str):
         hint = f"without '{wrong.field}' it is '{field.default}'"
     else:

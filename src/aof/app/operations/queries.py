@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from aof._support.typed import ready
 from aof.app.operations.results import Result
 from aof.app.operations.spec import Count, OnTask, Operation, Params, TaskId, Text
+from aof.app.queries import primer
 from aof.core.model.errors import InvalidInput
 from aof.core.model.events import Event
 from aof.core.model.kinds import Status
@@ -181,12 +182,11 @@ def _replay(fabric: Any, values: dict[str, Any]) -> Past:
 
 
 def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
-    from aof.app.queries.primer import prime
 
     agent = values.get("agent", fabric.actor)
     if not agent.strip():
         raise InvalidInput("'agent' must not be empty", "give the name of the agent whose session begins")
-    return Primed(text=prime(fabric, agent))
+    return Primed(text=primer.prime(fabric, agent))
 
 
 ROWS: tuple[Operation, ...] = (

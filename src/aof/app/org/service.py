@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from aof._support.lazily import Lazily
+import msgspec
+
+from aof.app.operations import results
+from aof.app.org import view
 from aof.app.queries.lists import Listed
 from aof.app.queries.queries import Questions
+from aof.core.model import commands as c
+from aof.core.model import org_chart, workflow_state
 from aof.core.model.errors import UnusableOrgChart
+from aof.core.org import routing, standing, work_profile
 from aof.ports.lists import Row
 
 TYPE_CHECKING = False
@@ -16,18 +22,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.operations.results import Warned
-    from aof.core.model import commands as c
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.policy import Policy
     from aof.core.model.task import Task
-    from aof.core.org import routing, standing, work_profile
     from aof.core.org.routing import Route
     from aof.ports.org import OrgReport, OrgSource
-else:  # without a chart none of these is needed
-    routing = Lazily("aof.core.org.routing")
-    standing = Lazily("aof.core.org.standing")
-    work_profile = Lazily("aof.core.org.work_profile")
-    c = Lazily("aof.core.model.commands")
 
 _CANDIDATES = 16
 _NOT_TAKEN_YET = ("backlog", "ready")
@@ -42,29 +41,24 @@ class Organising(Questions):
     @property
     def org(self) -> OrgChart:
         """The chart in force, an empty one where there is none. Raises UnusableOrgChart."""
-        from aof.core.model.org_chart import EMPTY
-
-        return self._chart() or EMPTY
+        return self._chart() or org_chart.EMPTY
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
-        from aof.core.model.org_chart import EMPTY
         from aof.ports.org import OrgReport
 
-        return self._org.report() if self._org is not None else OrgReport(path="", state="absent", chart=EMPTY)
+        return (
+            self._org.report() if self._org is not None else OrgReport(path="", state="absent", chart=org_chart.EMPTY)
+        )
 
     def org_show(self) -> dict[str, Any]:
         """The chart in force, with what each agent holds and may do."""
-        from aof.app.org.view import portrait
-
         report = self.org_report()
-        return {"state": report.state, **portrait(report.chart, self.org_load(), self._policy.maintainers)}
+        return {"state": report.state, **view.portrait(report.chart, self.org_load(), self._policy.maintainers)}
 
     def org_load(self) -> dict[str, int]:
         """How many running tasks each agent holds; those that hold none are left out."""
-        from aof.core.model.workflow_state import leases
-
-        return dict(Counter(lease.agent for task in self.running() for lease in leases(task)))
+        return dict(Counter(lease.agent for task in self.running() for lease in workflow_state.leases(task)))
 
     def org_route(
         self,
@@ -120,8 +114,6 @@ class Organising(Questions):
         if at is None and shown["status"] in _NOT_TAKEN_YET and self._noting() is not None:
             warning = self._no_route(self.get(shown["id"]))
             if warning is not None:
-                import msgspec
-
                 shown["warning"] = msgspec.to_builtins(warning)
         return shown
 
@@ -214,10 +206,9 @@ def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
     return None
 
 
-def _warned(task_id: str, reason: str) -> Warned:
-    from aof.app.operations.results import Warned
+def _warned(task_id: str, reason: str) -> results.Warned:
 
-    return Warned(
+    return results.Warned(
         code="no_route",
         message=f"nobody in the org chart can take this task: {reason.removeprefix('no_route: ')}",
         hint=f"change the task's routing, or the org chart; see 'aof org route {task_id}'",

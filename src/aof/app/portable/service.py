@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from aof._support import gc_pause
+from aof.app.portable import log, scene
+from aof.app.queries import history
+from aof.core.model import ids
 from aof.core.model.errors import InvalidInput
+from aof.core.runs import lease_clock
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
@@ -12,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.portable.lives import Lives
-    from aof.app.portable.scene import Scene
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
@@ -34,13 +38,11 @@ class Snapshots:
 
     def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
-        from aof._support.gc_pause import uncollected
         from aof.app.portable.snapshot import snapshot
-        from aof.app.queries.history import known
 
         if at is not None:
-            known(self.store, at)
-        with uncollected():
+            history.known(self.store, at)
+        with gc_pause.uncollected():
             return snapshot(self._scene(at, say), archived=archived)
 
     def portable_log(
@@ -52,30 +54,26 @@ class Snapshots:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """What happened, in the words of the agent task contract; what has no such word is left out."""
-        from aof._support.gc_pause import uncollected
-        from aof.app.portable.log import lines
-
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
         wanted = self.get(task_id).id if task_id is not None else None
-        with uncollected():
+        with gc_pause.uncollected():
             found = [
                 line
-                for line in lines(self.store.events())
+                for line in log.lines(self.store.events())
                 if line["sequence"] > after and wanted in (None, line["taskId"]) and type in (None, line["type"])
             ]
         if limit is not None:
             found = found[max(len(found) - limit, 0) :] if limit else []
         return {"events": found}
 
-    def _scene(self, at: int | None, say: Say) -> Scene:
-        from aof.app.portable.scene import Scene
+    def _scene(self, at: int | None, say: Say) -> scene.Scene:
 
         chart, lives = self._chart_to_read(), self._lives(at, say)
         if at is not None:
-            return Scene(lives, self._policy, chart=chart)
+            return scene.Scene(lives, self._policy, chart=chart)
         odd, now = self._odd(lives), self._clock.now()
-        return Scene(lives, self._policy, now=now, chart=chart, beats=self._beats(lives, now), odd=odd)
+        return scene.Scene(lives, self._policy, now=now, chart=chart, beats=self._beats(lives, now), odd=odd)
 
     def _lives(self, until: int | None, say: Say) -> Lives:
         from aof.app.portable.lives import Lives
@@ -91,14 +89,10 @@ class Snapshots:
 
     def _beats(self, lives: Lives, now: int) -> dict[str, Heartbeat]:
         """The last sign of life of each run that goes on."""
-        from aof.app.portable.scene import active
-        from aof.core.model.ids import run_place
-        from aof.core.runs.lease_clock import present
-
         boot = self._clock.boot()
-        running = [one.run for life in lives.by_id.values() for one in active(life)]
-        read = self.store.heartbeats([run_place(run.task_id, run.hop) for run in running])
-        beats = (present(beat, now, boot) for beat in read.values())
+        running = [one.run for life in lives.by_id.values() for one in scene.active(life)]
+        read = self.store.heartbeats([ids.run_place(run.task_id, run.hop) for run in running])
+        beats = (lease_clock.present(beat, now, boot) for beat in read.values())
         return {beat.run_id: beat for beat in beats if beat is not None}
 
     def _odd(self, lives: Lives) -> dict[str, str]:

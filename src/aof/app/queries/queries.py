@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aof.app.commands import unit_of_work
+from aof.app.queries import explain, history
 from aof.app.queries.read_models import Reading
 from aof.core.model.errors import Call, TaskNotFound
 from aof.ports.progress import Say, silent
@@ -44,9 +46,7 @@ class Questions:
 
     def get(self, task_id: str) -> Task:
         """The task as a record."""
-        from aof.app.commands.unit_of_work import look
-
-        task = look(self.store, self._clock, self._policy, self.resolve(task_id))
+        task = unit_of_work.look(self.store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         return task
@@ -55,9 +55,8 @@ class Questions:
         """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
         if at is None:
             return self._reading.show(task_id)
-        from aof.app.queries.history import portrait, task_at
 
-        return portrait(task_at(self.store, self.resolve(task_id), at))
+        return history.portrait(history.task_at(self.store, self.resolve(task_id), at))
 
     def list(self, **filters: Any) -> Listed:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
@@ -69,9 +68,7 @@ class Questions:
 
     def held_back(self, **filters: Any) -> tuple[Row, ...]:
         """Every unfinished task that cannot be claimed now, and what it waits for."""
-        from aof.app.queries.explain import held_back
-
-        return held_back(self.store, self._policy, self._reading.query(**filters), self._clock.now())
+        return explain.held_back(self.store, self._policy, self._reading.query(**filters), self._clock.now())
 
     def running(self) -> tuple[Task, ...]:
         """The tasks that somebody holds."""
@@ -79,9 +76,7 @@ class Questions:
 
     def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
         """All tasks as they were after an event."""
-        from aof.app.queries.history import portrait, tasks_at
-
-        return {"seq": at, "tasks": [portrait(task) for task in tasks_at(self.store, at, say).values()]}
+        return {"seq": at, "tasks": [history.portrait(task) for task in history.tasks_at(self.store, at, say).values()]}
 
     def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""

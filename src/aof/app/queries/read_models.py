@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
+from aof.app.commands import unit_of_work
 from aof.app.queries.lists import Listed, Summary
+from aof.core.model import times
 from aof.core.model.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.model.ids import is_part, is_task_id, task_of_run
 from aof.core.model.lifecycle import STATUSES
+from aof.core.runs import lease_clock
+from aof.core.tasks import normalized_status
 from aof.ports.lists import Query, Row, Rows
 
 TYPE_CHECKING = False
@@ -84,13 +90,11 @@ class Reading:
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing."""
-        from aof.core.model.times import iso
-
         slots = self._policy.resource_slots
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
         return query.but(
-            runnable_at=iso(self._clock.now()),
+            runnable_at=times.iso(self._clock.now()),
             busy_resources=busy,
             order="schedule",
             unrouted_too=query.agent is not None,
@@ -121,14 +125,9 @@ class Reading:
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
-        import msgspec
-
-        from aof.app.commands.unit_of_work import look
-        from aof.core.runs.lease_clock import present
-        from aof.core.tasks.normalized_status import normalized_status
         from aof.ports.store import Scope
 
-        task = look(self._store, self._clock, self._policy, self.resolve(task_id))
+        task = unit_of_work.look(self._store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
@@ -139,7 +138,9 @@ class Reading:
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
         now = self._clock.now()
-        shown["normalizedStatus"] = normalized_status(task, present(heartbeat, now, self._clock.boot()), now)
+        shown["normalizedStatus"] = normalized_status.normalized_status(
+            task, lease_clock.present(heartbeat, now, self._clock.boot()), now
+        )
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         shown["progress"] = task.progress or {"state": "unknown"}

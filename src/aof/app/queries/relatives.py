@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.app.portable.service import Snapshots
+from aof.app.queries import graph
+from aof.core.runs import lease
+from aof.ports import store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,20 +28,16 @@ class Families(Snapshots):
 
     def branches(self, **filters: Any) -> list[tuple[str, str]]:
         """The IDs of the tasks that match, children below their parents, each with the branch that leads to it."""
-        from aof.app.queries.graph import branches
-
-        return branches({task.id: task.parent_id for task in self.tasks(**filters)})
+        return graph.branches({task.id: task.parent_id for task in self.tasks(**filters)})
 
     def relatives(self, task_ids: Sequence[str]) -> dict[str, Task]:
         """Some tasks as the log knows them; whatever is not there, or waits with an edit, is left out."""
-        from aof.ports.store import Scope, ScopeTooNarrow
-
         found: dict[str, Task] = {}
         for task_id in task_ids:
             try:
-                with self.store.unit(Scope(read=frozenset({task_id}))) as unit:
+                with self.store.unit(store.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
-            except ScopeTooNarrow:
+            except store.ScopeTooNarrow:
                 continue
             if task is not None:
                 found[task_id] = task
@@ -46,16 +45,13 @@ class Families(Snapshots):
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
         """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
-        from aof.core.runs.lease import lease_end
-        from aof.ports.store import Scope, ScopeTooNarrow
-
         ends: dict[str, int] = {}
         for task_id in task_ids:
             try:
-                with self.store.unit(Scope(read=frozenset({task_id}))) as unit:
+                with self.store.unit(store.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
                     if task is not None and task.lease is not None:
-                        ends[task_id] = lease_end(task.lease, unit.heartbeat(task_id))
-            except ScopeTooNarrow:
+                        ends[task_id] = lease.lease_end(task.lease, unit.heartbeat(task_id))
+            except store.ScopeTooNarrow:
                 continue
         return ends

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from aof.app.runs import hop_brief
 from aof.app.runs.quotes import quoted
 from aof.core.model.run import Run
 from aof.core.model.task import Task
@@ -21,10 +22,8 @@ def brief(task: Task, run_id: str, earlier: Sequence[Run], hop: str | None = Non
     parts = [f"# Task {task.id}", f"Run {run_id}, priority {task.priority}.", _WHOSE]
     how = _HOW.format(task=task.id, run=run_id)
     if hop is not None:
-        from aof.app.runs.hop_brief import hop_brief, outcomes
-
-        parts += hop_brief(task, hop)
-        how = outcomes(task, hop, run_id)
+        parts += hop_brief.hop_brief(task, hop)
+        how = hop_brief.outcomes(task, hop, run_id)
     what = "\n\n".join(text for text in (f"# {task.title}", task.body.strip()) if text)
     parts.append(f"## Task\n\n{quoted(what, f'title and description, created by {task.created_by}')}")
     parts += _section("Acceptance", [_said(one) for one in task.acceptance])

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import msgspec
 
 from aof.app.operations.results import Claimed, Moved, Reported, Sent
+from aof.app.scheduler.service import Scheduling
+from aof.core.model import workflow_state
 from aof.core.model.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
 from aof.core.model.ids import attempt_of, task_of_run
+from aof.core.model.task import Lease, Task
 from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.validation.limits import NOTES
 
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
-    from aof.app.scheduler.service import Scheduling
-    from aof.core.model.task import Lease, Task
 
 
 class _Care:
@@ -183,7 +184,10 @@ def holding(task: Task, run: str | None) -> tuple[Lease | None, str | None]:
     """The lease of a run, and the hop that it holds where the task is gated."""
     if not task.gated:
         return task.lease, None
-    from aof.core.model.workflow_state import workflow_of
 
-    held = ((hop.lease, hop.id) for hop in workflow_of(task).hops if hop.lease is not None and hop.run_id == run)
+    held = (
+        (hop.lease, hop.id)
+        for hop in workflow_state.workflow_of(task).hops
+        if hop.lease is not None and hop.run_id == run
+    )
     return next(held, (None, None))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from aof.app.runs.quotes import quoted
+from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
-
-if TYPE_CHECKING:
-    from aof.core.model.task import Task
 
 
 def hop_brief(task: Task, hop_id: str) -> list[str]:

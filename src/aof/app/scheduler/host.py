@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from aof.app.fabric import Fabric
 from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
+from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
 from aof.app.runs.claimed_run import holding
 from aof.app.scheduler.steps import Steps
@@ -25,20 +27,15 @@ from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES, attempt_of, run_place
 from aof.core.model.kinds import Cause
+from aof.core.model.org_chart import Agent
+from aof.core.model.task import Task
 from aof.core.model.workflow_state import held_leases
 from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.scheduling.crew import STARTED
+from aof.core.scheduling.snapshot import Snapshot
 from aof.ports.lists import Query
-from aof.ports.runner import Ended, Work
+from aof.ports.runner import Ended, Runner, Work
 from aof.ports.store import Scope
-
-if TYPE_CHECKING:
-    from aof.app.fabric import Fabric
-    from aof.app.operations.results import Claimed
-    from aof.core.model.org_chart import Agent
-    from aof.core.model.task import Task
-    from aof.core.scheduling.snapshot import Snapshot
-    from aof.ports.runner import Runner
 
 WORKER = "process"
 _GRACE = 5.0
@@ -131,7 +128,7 @@ class Hosting:
         claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=OURSELVES)
         try:
             return self._started(task, agent, claimed)
-        except Exception as error:  # noqa: BLE001 - the edge of one start: the run fails, and its task is retried
+        except Exception as error:  # noqa: BLE001 - the edge of one run
             what = self._faults.note(f"starting {agent.id}", task.id, error)
             self.runner.stop(claimed.run_id, "fenced", hard=True)
             self._failed(task.id, claimed.run_id, "runner_failed", what)

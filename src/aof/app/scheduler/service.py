@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aof.app.commands import trust
 from aof.app.messages.service import Messaging
 
 TYPE_CHECKING = False
@@ -22,10 +23,8 @@ class Scheduling(Messaging):
 
     def _untrusted(self, agent: Agent) -> str | None:
         """Why the command of an agent must not be started, if so. Without a keeper of trust every command may."""
-        from aof.app.commands.trust import of_agent, refusal
-
-        command = of_agent(agent)
-        return None if self._trust is None or self._trust.covers(command) else refusal(command)
+        command = trust.of_agent(agent)
+        return None if self._trust is None or self._trust.covers(command) else trust.refusal(command)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from aof.app.faults import Faults, Tell
 from aof.core.model.errors import AofError, Conflict, NotFound, Refused
-
-if TYPE_CHECKING:
-    from aof.app.faults import Faults, Tell
-    from aof.ports.clock import Clock
+from aof.ports.clock import Clock
 
 _TRIES: Final = 5
 _MOST: Final = 1_000  # steps that wait

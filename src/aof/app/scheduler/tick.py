@@ -8,16 +8,20 @@ Must not know how a worker is started or stopped: that is its host's part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
+from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
+from aof.app.scheduler.service import Scheduling
+from aof.core.handoffs import unanswered
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError, UnusableOrgChart
 from aof.core.model.ids import OURSELVES, attempt_of
+from aof.core.model.policy import Policy
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import held_leases
@@ -27,14 +31,9 @@ from aof.core.scheduling.crew import STARTED, Crew, Nobody
 from aof.core.scheduling.org_crew import crew_of
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.ports.clock import Clock
 from aof.ports.lists import Query
-
-if TYPE_CHECKING:
-    from aof.app.commands.unit_of_work import Done
-    from aof.app.scheduler.service import Scheduling
-    from aof.core.model.policy import Policy
-    from aof.ports.clock import Clock
-    from aof.ports.store import Store
+from aof.ports.store import Store
 
 _WHENEVER = "9999"  # the plan looks at the time itself
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
@@ -136,7 +135,7 @@ class Tick:
             return _moves(task.id, self._expired(task, action))
         except AofError:
             raise
-        except Exception as error:  # noqa: BLE001 - the edge of one task
+        except Exception as error:  # noqa: BLE001 - the edge of one action
             self._faults.note("stale_heartbeat", task.id, error)
             return []
 
@@ -265,9 +264,10 @@ class Tick:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
 
     def _unanswered(self, action: Action, task: Task) -> str | None:
-        from aof.core.handoffs.unanswered import SayUnanswered
 
-        said = SayUnanswered(actor=OURSELVES, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason)
+        said = unanswered.SayUnanswered(
+            actor=OURSELVES, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason
+        )
         return self._did(said)
 
     def _expire(self, action: Action, task: Task) -> str | None:

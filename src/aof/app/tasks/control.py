@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from aof._support.lazily import Lazily
 from aof.app.commands.authenticated import Asking
+from aof.core.model import commands as c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.operations.results import Moved
-    from aof.core.model import commands as c
-else:  # questions need none of these
-    c = Lazily("aof.core.model.commands")
 
 
 class Controlling(Asking):

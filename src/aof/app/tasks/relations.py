@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from aof._support.lazily import Lazily
 from aof.app.commands.authenticated import Asking
 from aof.app.commands.dispatcher import there
+from aof.app.operations import results
+from aof.core.model import commands as c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.operations import results
     from aof.app.operations.results import Depends, Moved
-    from aof.core.model import commands as c
-else:  # questions need none of these
-    results = Lazily("aof.app.operations.results")
-    c = Lazily("aof.core.model.commands")
 
 
 class Relating(Asking):

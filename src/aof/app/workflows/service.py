@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof._support.lazily import Lazily
+import msgspec
+
+from aof.app.operations import results
 from aof.app.queries.lists import Listed
 from aof.app.scheduler.service import Scheduling
+from aof.app.workflows import view
+from aof.core.model import commands as c
+from aof.core.model import workflow_state
 from aof.core.model.errors import (
     AofError,
     Call,
@@ -17,25 +22,18 @@ from aof.core.model.errors import (
     WorkflowNotFound,
 )
 from aof.core.model.ids import OURSELVES, is_part, is_task_id
+from aof.core.validation import findings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    import msgspec
-
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations import results
     from aof.app.operations.results import Moved
     from aof.app.workflows.view import Portrait
-    from aof.core.model import commands as c
     from aof.core.model.task import Task
     from aof.ports.lists import Query
     from aof.ports.workflows import WorkflowReport, WorkflowSource
-else:  # few tasks have a workflow
-    msgspec = Lazily("msgspec")
-    results = Lazily("aof.app.operations.results")
-    c = Lazily("aof.core.model.commands")
 
 
 class Gating(Scheduling):
@@ -54,11 +52,9 @@ class Gating(Scheduling):
 
     def workflow_show(self, name: str) -> Portrait:
         """A template by its name, or the workflow of a task by its ID with the state of each hop."""
-        from aof.app.workflows.view import of_task, of_template
-
         if self._is_task(name):
-            return of_task(self.get(name))
-        return of_template(self._template(name))
+            return view.of_task(self.get(name))
+        return view.of_template(self._template(name))
 
     def workflow_attach(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
@@ -105,9 +101,9 @@ class Gating(Scheduling):
 
     def _running_under(self, key: str) -> Task | None:
         """The running task that was claimed with this key, or a hop of it."""
-        from aof.core.model.workflow_state import leases
-
-        return next((task for task in self.running() if any(lease.key == key for lease in leases(task))), None)
+        return next(
+            (task for task in self.running() if any(lease.key == key for lease in workflow_state.leases(task))), None
+        )
 
     def _execute(self, command: c.OnTask) -> Done:
         """A task that somebody wrote by hand begins its workflow when it is first taken."""
@@ -139,13 +135,12 @@ class Gating(Scheduling):
         found = self._workflows.report(name) if self._workflows is not None else None
         if found is not None:
             return found
-        from aof.core.validation.findings import suggestion
 
         known = self.workflows()
         otherwise = f"use one of: {', '.join(known)}" if known else "write it to workflows/NAME.yaml first"
         raise WorkflowNotFound(
             f"there is no workflow '{name[:80]}'",
-            suggestion(name[:80], known, otherwise),
+            findings.suggestion(name[:80], known, otherwise),
             Call("workflow_check", {}),
             workflow=name[:80],
         )
@@ -158,9 +153,8 @@ class Gating(Scheduling):
             return report
         if chart is None or not report.ok or report.document is None:
             return report
-        from aof.app.workflows.view import nobody_for
 
-        return msgspec.structs.replace(report, findings=(*report.findings, *nobody_for(report.document, chart)))
+        return msgspec.structs.replace(report, findings=(*report.findings, *view.nobody_for(report.document, chart)))
 
     def _is_task(self, name: str) -> bool:
         if self._workflows is not None and name in self._workflows.names():

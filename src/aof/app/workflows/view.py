@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from aof._support.typed import ready
 from aof.app.operations.results import Result
 from aof.core.model.errors import Call, InvalidInput
+from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, begun, workflow_of
 from aof.core.model.workflow_template import Hop, Template
 from aof.core.validation.findings import Finding
-
-if TYPE_CHECKING:
-    from aof.core.model.org_chart import OrgChart
 
 _MARKS = {
     "waiting": "○",

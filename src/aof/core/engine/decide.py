@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from aof.core.engine import decide_gated
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError
 from aof.core.model.records import Decision, Records, Verdict
+from aof.core.org import callers, guard
 from aof.core.runs import completion, lease, process_exit, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -26,6 +28,7 @@ from aof.core.tasks import (
     update,
 )
 from aof.core.validation import limits
+from aof.core.workflows import control, failures
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
@@ -44,9 +47,8 @@ def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
     asked = policy.binds or policy.require_secret or command.vouched == "secret" or command.limited
     if not asked or not (command.outside or isinstance(command, c.Edit)):
         return None
-    from aof.core.org.callers import refused  # noqa: PLC0415 - most data directories bind nobody
 
-    return refused(records, command)
+    return callers.refused(records, command)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
@@ -67,9 +69,8 @@ def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
     chart = records.policy.org
     if chart is None:
         return None
-    from aof.core.org.guard import forbidden  # noqa: PLC0415 - most data directories have no chart
 
-    return forbidden(records, chart, command)
+    return guard.forbidden(records, chart, command)
 
 
 def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
@@ -77,29 +78,25 @@ def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
     task = None if isinstance(command, c.Create) else records.look(command.task_id)
     if task is None or not (task.gated or task.routing.workflow):
         return None
-    from aof.core.engine.decide_gated import gated  # noqa: PLC0415 - few tasks have a workflow
 
-    return gated(records, task, command, now)
+    return decide_gated.gated(records, task, command, now)
 
 
 def _create_gated(records: Records, command: c.CreateGated, now: int) -> Verdict:
-    from aof.core.workflows.control import create  # noqa: PLC0415 - as above
 
-    return create(records, command, now)
+    return control.create(records, command, now)
 
 
 def _attach(records: Records, command: c.Attach, now: int) -> Verdict:
-    from aof.core.workflows.control import attach  # noqa: PLC0415 - as above
 
-    return attach(records, command, now)
+    return control.attach(records, command, now)
 
 
 def _time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
     if not records.task(command.task_id).workflow:
         return Decision()
-    from aof.core.workflows.failures import time_out  # noqa: PLC0415 - as above
 
-    return time_out(records, command, now)
+    return failures.time_out(records, command, now)
 
 
 _NAME: Final = 128

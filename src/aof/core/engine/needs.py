@@ -16,6 +16,7 @@ from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
 from aof.core.model.run import Result
+from aof.core.org import capacity, standing
 from aof.core.tasks.cancellation import topmost
 from aof.core.tasks.creation import bad_key
 from aof.core.tasks.manual_edit import theirs
@@ -71,13 +72,13 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     takes = task is not None and (task.status in ("ready", "review") or (task.gated and task.status == "in-progress"))
     if chart is None or not takes:
         return base
-    from aof.core.org.capacity import counted, locks  # noqa: PLC0415 - most data directories have no chart
-    from aof.core.org.standing import entry_of  # noqa: PLC0415 - as above
 
-    agent = entry_of(chart, command.acting, known.records.policy.maintainers)
+    agent = standing.entry_of(chart, command.acting, known.records.policy.maintainers)
     if agent is None:
         return base
-    return msgspec.structs.replace(base, names=base.names | locks(chart, agent), agents=counted(chart, agent))
+    return msgspec.structs.replace(
+        base, names=base.names | capacity.locks(chart, agent), agents=capacity.counted(chart, agent)
+    )
 
 
 def _beating(command: c.OnTask, known: Known) -> Needs:

@@ -18,6 +18,7 @@ from aof.core.model.handoff import Handoff, Request, handoff_id
 from aof.core.model.lifecycle import FINISHED, allows
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
+from aof.core.org import rights, routing, work_profile
 from aof.core.tasks import graph
 
 _DEEPEST: Final = 1
@@ -102,18 +103,19 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         chart = records.policy.org
         if chart is None:
             return None
-        from aof.core.org.rights import not_allowed, owns  # noqa: PLC0415 - most data directories have no chart
-        from aof.core.org.routing import refusal  # noqa: PLC0415 - as above
-        from aof.core.org.work_profile import work_of  # noqa: PLC0415 - as above
 
         asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
-        if asked or (child.parent_id == parent.id and owns(parent, self.actor)):
+        if asked or (child.parent_id == parent.id and rights.owns(parent, self.actor)):
             return None
         free = child.status in ("backlog", "ready", "blocked") and not child.gated
-        if free and is_held(parent) and refusal(chart, work_of(child.routing, child.profile), self.actor) is None:
+        if (
+            free
+            and is_held(parent)
+            and routing.refusal(chart, work_profile.work_of(child.routing, child.profile), self.actor) is None
+        ):
             return None
         changes = Link(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
-        return not_allowed(records, chart, child, changes)
+        return rights.not_allowed(records, chart, child, changes)
 
     def _repeats(self, last: Handoff) -> bool:
         """The same message again, or the same request while the first one stands."""

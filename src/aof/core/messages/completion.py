@@ -19,6 +19,7 @@ from aof.core.model.task import Task
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
+from aof.core.workflows import message_reports
 
 HANDOFF_REF: Final = "outputs/handoff.md"
 
@@ -39,9 +40,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         task = known.tasks.get(self.task_id)
         if task is None or not task.gated:
             return Needs(write=own, results=own)
-        from aof.core.workflows.message_reports import places  # noqa: PLC0415 - few tasks have a workflow
 
-        return Needs(write=own, results=places(task))
+        return Needs(write=own, results=message_reports.places(task))
 
     def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
         """Put the result on record, once."""
@@ -53,9 +53,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return self._of_hop(records, task) if task.gated else self._of_task(records, task)
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
-        from aof.core.workflows.message_reports import report  # noqa: PLC0415 - few tasks have a workflow
 
-        return report(records, task, self)
+        return message_reports.report(records, task, self)
 
     def _of_task(self, records: Records, task: Task) -> Verdict:
         if task.lease is None:

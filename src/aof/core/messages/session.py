@@ -14,6 +14,7 @@ from aof.core.model.task import Lease, Task
 from aof.core.runs.authentication import lease_of, unproven
 from aof.core.runs.reported_result import apply_reported
 from aof.core.tasks import graph
+from aof.core.workflows import failures
 
 
 class EndSession(OwnRule, frozen=True, kw_only=True):
@@ -58,12 +59,10 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
 
     def _of_hop(self, records: Records, task: Task, now: int) -> Verdict:
         """The same for the hop of a gated task that the run holds."""
-        from aof.core.workflows.failures import end_session  # noqa: PLC0415 - few tasks have a workflow
-
         if task.cancel is not None:
             ended = Settle(actor=self.actor, run=self.run, task_id=task.id)
             return decide(records, ended, now) if self.run else Decision()
-        return end_session(records, task, self.actor, self.run, now)
+        return failures.end_session(records, task, self.actor, self.run, now)
 
     def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:
         if self.run is None:

@@ -23,6 +23,7 @@ from aof.core.runs.completion import submit
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
 from aof.core.validation.limits import REASON
+from aof.core.workflows import message_reports
 
 
 class StatusUpdate(Message, frozen=True, kw_only=True):
@@ -41,9 +42,8 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         task = known.tasks.get(self.task_id)
         if task is None or not task.gated:
             return base
-        from aof.core.workflows.message_reports import update_needs  # noqa: PLC0415 - few tasks have a workflow
 
-        return update_needs(known, self, base)
+        return message_reports.update_needs(known, self, base)
 
     def judge(self, records: Records, now: int) -> Verdict:
         """Move, if that is asked for and possible; else note what was said."""
@@ -69,9 +69,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
                 "an agent speaks for itself: 'payload.agentId' and 'fromAgent' must be the same",
             )
         if task.gated and is_held(task):
-            from aof.core.workflows.message_reports import unentitled  # noqa: PLC0415 - few tasks have a workflow
-
-            return unentitled(task, self)
+            return message_reports.unentitled(task, self)
         if task.lease is not None:
             holder = sender(task, self)
             return holder if isinstance(holder, AofError) else None
@@ -79,9 +77,8 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         return stale(task, str(self.run)) if replaced else None
 
     def _of_hop(self, records: Records, task: Task, now: int) -> Verdict | None:
-        from aof.core.workflows.message_reports import moved  # noqa: PLC0415 - few tasks have a workflow
 
-        return moved(records, task, self, now)
+        return message_reports.moved(records, task, self, now)
 
     def _moved(self, records: Records, task: Task, now: int) -> Verdict:
         reason = self.reason()

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
-
-if TYPE_CHECKING:
-    from aof.core.model.records import Needs, Records, Verdict
+from aof.core.model.records import Needs, Records, Verdict
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -41,8 +42,6 @@ EXAMPLES = "90s, 30m, 2h or 1h30m"
 
 def duration_ms(text: object) -> int | None:
     """So many milliseconds, at least one and at most a year; None when the text is no such duration."""
-    import re  # noqa: PLC0415 - few calls read a duration, and all load this module
-
     if not isinstance(text, str) or re.fullmatch(rf"(?:{_PART})+", text, re.ASCII) is None:
         return None
     parts = re.findall(_PART, text, re.ASCII)

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from aof.core.model import commands as c
+from aof.core.model import workflow_state
 from aof.core.model.errors import ActorMismatch, AofError, Call, StaleLease, Unauthenticated
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
@@ -128,6 +129,5 @@ def lease_of(task: Task, run: str) -> Lease | None:
     """The lease of that run: the task's own, or a hop's."""
     if not task.gated:
         return task.lease if task.lease is not None and task.lease.run_id == run else None
-    from aof.core.model.workflow_state import leases  # noqa: PLC0415 - few tasks have a workflow
 
-    return next((lease for lease in leases(task) if lease.run_id == run), None)
+    return next((lease for lease in workflow_state.leases(task) if lease.run_id == run), None)

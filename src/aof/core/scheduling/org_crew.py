@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from aof.core.model import workflow_state
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Routing, Task
 from aof.core.org.routing import route
 from aof.core.org.work_profile import work_of
 from aof.core.scheduling.crew import Crew, Nobody, Seat
+from aof.core.workflows import claim
 
 
 def crew_of(chart: OrgChart) -> Crew:
@@ -50,15 +52,12 @@ def crew_of(chart: OrgChart) -> Crew:
 
     def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
         """Who has the hop's role and may do what the task asks; who judges work did not do it."""
-        from aof.core.model.workflow_state import workflow_of  # noqa: PLC0415 - as above
-        from aof.core.workflows.claim import judges_own  # noqa: PLC0415 - few tasks have a workflow
-
-        workflow = workflow_of(task)
+        workflow = workflow_state.workflow_of(task)
         asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)
         found = route(chart, msgspec.structs.replace(asked, capabilities=()), load)
         if not found.candidates:
             return Nobody(found.reason)
-        others = tuple(agent for agent in found.candidates if not judges_own(workflow, hop, agent))
+        others = tuple(agent for agent in found.candidates if not claim.judges_own(workflow, hop, agent))
         return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
 
     return Crew(seats=seats, team_limits=limits, route=routed, route_hop=routed_hop)

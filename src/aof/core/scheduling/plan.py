@@ -15,6 +15,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import running_for
+from aof.core.scheduling import ack_timeout
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
@@ -55,14 +56,13 @@ def _late_answers(view: View) -> list[Action]:
     """The handoffs that should have been answered by now; beside what is done with their tasks."""
     if not view.snapshot.handoffs:
         return []
-    from aof.core.scheduling.ack_timeout import answer_due, unanswered  # noqa: PLC0415 - few tasks are handed on
 
     late: list[Action] = []
     for handoff in view.snapshot.handoffs:
         seat = view.crew.seats.get(handoff.to_agent)
-        due = answer_due(handoff, seat, view.policy.scheduling.handoff_ms)
+        due = ack_timeout.answer_due(handoff, seat, view.policy.scheduling.handoff_ms)
         if due <= view.now:
-            late.append(unanswered(handoff, due))
+            late.append(ack_timeout.unanswered(handoff, due))
         else:
             view.again(due)
     return late

@@ -19,6 +19,7 @@ from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.transitions import transition
 from aof.core.validation.limits import REASON, text
+from aof.core.workflows import ending
 
 
 def cancel(records: Records, command: CancelTask, now: int) -> Verdict:
@@ -46,9 +47,7 @@ def settle(records: Records, command: Settle, now: int) -> Verdict:
     if task.cancel is None or task.status in FINISHED:
         return Decision()
     if task.gated and command.run is not None:
-        from aof.core.workflows.ending import close_hop  # noqa: PLC0415 - few tasks have a workflow
-
-        only = close_hop(task, command.run, now, status="cancelled", code="cancelled")
+        only = ending.close_hop(task, command.run, now, status="cancelled", code="cancelled")
         if only is not None:
             return Decision(drafts=only)
     closed = close_run(task, now, status="cancelled", code="cancelled")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
+from aof.core.model import workflow_state
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.runs.lease import lease_end
@@ -68,9 +69,7 @@ def _running(task: Task, heartbeat: Heartbeat | None, now: int) -> Normalized:
 
 def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:
     """Of the hops of a gated task the one that lasts longest speaks for all."""
-    from aof.core.model.workflow_state import leases  # noqa: PLC0415 - few tasks have a workflow
-
-    return max(leases(task), key=lambda lease: lease_end(lease, heartbeat), default=None)
+    return max(workflow_state.leases(task), key=lambda lease: lease_end(lease, heartbeat), default=None)
 
 
 def _dead(task: Task, _heartbeat: Heartbeat | None, _now: int) -> Normalized:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from aof.core.model.errors import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
+from aof.core.org import work_profile
 from aof.core.validation import limits
 
 _ROUTES: Final = ("agent", "role", "team", "workflow")
@@ -66,9 +67,8 @@ def _profile(field: str, value: object) -> AofError | None:
     problem = _object(field, value)
     if problem is not None or not isinstance(value, dict) or "requiredCapabilities" not in value:
         return problem
-    from aof.core.org.work_profile import bad_capabilities  # noqa: PLC0415 - few tasks ask for any
 
-    return bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
+    return work_profile.bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
 
 
 def _list(field: str, value: object) -> AofError | None:

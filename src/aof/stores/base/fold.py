@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
-from aof._support.lazily import Lazily
+from aof.core.evolve import handoff as handing
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
+from aof.core.handoffs import artifacts
 from aof.core.model.events import Event, is_remark
+from aof.core.model.handoff import Handoff
 from aof.core.model.run import Result, Run
 from aof.core.model.task import Task
-
-if TYPE_CHECKING:
-    from aof.core.evolve import handoff as handing
-    from aof.core.handoffs import artifacts
-    from aof.core.model.handoff import Handoff
-else:  # few tasks are ever handed off
-    artifacts = Lazily("aof.core.handoffs.artifacts")
-    handing = Lazily("aof.core.evolve.handoff")
 
 
 class Folded:

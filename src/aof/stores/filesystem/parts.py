@@ -13,9 +13,11 @@ from functools import cached_property
 
 from aof._support.beneath import LinkInTheWay
 from aof.core.model.errors import StorageFailed
+from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
+from aof.stores.filesystem.log import by_task, writer
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Intents
 from aof.stores.filesystem.working_copy.manifest import Heads
@@ -24,9 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.stores.filesystem.integrity.revs import Revs
-    from aof.stores.filesystem.io.id_counter import Counter
     from aof.stores.filesystem.io.modes import Modes
-    from aof.stores.filesystem.log.by_task import Histories
     from aof.stores.filesystem.log.writer import Log
     from aof.stores.filesystem.working_copy.files import TaskFiles
 
@@ -61,14 +61,12 @@ class Parts:
         self.intents = Intents(self.disk, self.paths.journal)
 
     @property
-    def log(self) -> Log:
+    def log(self) -> writer.Log:
         """Where commits are appended; one for all threads."""
         if self._log is None:
-            from aof.stores.filesystem.log.writer import Log
-
             with self._making:
                 if self._log is None:
-                    self._log = Log(self.paths, self.locks, self.disk, durable=self._durable)
+                    self._log = writer.Log(self.paths, self.locks, self.disk, durable=self._durable)
         return self._log
 
     def _flush(self, fd: int) -> None:
@@ -89,18 +87,14 @@ class Parts:
         return Revs(self.paths, self.disk, self.reader)
 
     @cached_property
-    def histories(self) -> Histories:
+    def histories(self) -> by_task.Histories:
         """What the log tells of single tasks."""
-        from aof.stores.filesystem.log.by_task import Histories
-
-        return Histories(self.reader)
+        return by_task.Histories(self.reader)
 
     @cached_property
-    def counter(self) -> Counter:
+    def counter(self) -> id_counter.Counter:
         """Gives out the numbers of new tasks."""
-        from aof.stores.filesystem.io.id_counter import Counter
-
-        return Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+        return id_counter.Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
-from aof._support.lazily import Lazily
+from aof.core.model import run as runs
+from aof.core.model import times
 from aof.core.model.errors import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model.ids import is_task_id
+from aof.ports import store as ports
 from aof.ports.lists import Query, Row, Rows
+from aof.stores.base import fold
+from aof.stores.filesystem import unit as units
+from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import EVERY_STRIPE, Stripes
 from aof.stores.filesystem.io.locks import Held
@@ -21,45 +26,26 @@ from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
+from aof.stores.filesystem.log import wait as waiting
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
-from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery import checkpoint, power_cut
+from aof.stores.filesystem.working_copy import changes, edits, git_files, markdown
 from aof.stores.filesystem.working_copy.status import oddity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.core.model import run as runs
-    from aof.core.model import times
     from aof.core.model.events import Event
     from aof.core.model.handoff import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
-    from aof.ports import store as ports
     from aof.ports.clock import Clock
     from aof.ports.store import Checkup, Page, Scope
-    from aof.stores.base.fold import Folded
-    from aof.stores.filesystem import unit as units
     from aof.stores.filesystem.index.index import Index
-    from aof.stores.filesystem.integrity import line_endings, takeover
-    from aof.stores.filesystem.log import wait as waiting
     from aof.stores.filesystem.records.handoffs import Handoffs
-    from aof.stores.filesystem.recovery.power_cut import Recovery
     from aof.stores.filesystem.recovery.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit, Loaded
-    from aof.stores.filesystem.working_copy import changes, edits, git_files, markdown
     from aof.stores.filesystem.working_copy.changes import Examined
-else:  # lists and counts need none of these
-    ports = Lazily("aof.ports.store")
-    runs = Lazily("aof.core.model.run")
-    times = Lazily("aof.core.model.times")
-    takeover = Lazily("aof.stores.filesystem.integrity.takeover")
-    changes = Lazily("aof.stores.filesystem.working_copy.changes")
-    git_files = Lazily("aof.stores.filesystem.working_copy.git_files")
-    line_endings = Lazily("aof.stores.filesystem.integrity.line_endings")
-    markdown = Lazily("aof.stores.filesystem.working_copy.markdown")
-    units = Lazily("aof.stores.filesystem.unit")
-    edits = Lazily("aof.stores.filesystem.working_copy.edits")
-    waiting = Lazily("aof.stores.filesystem.log.wait")
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
@@ -136,11 +122,9 @@ class FilesystemStore(Parts):
         return Redo(self.paths, self.files, self.heads, self.disk, lambda: self.handed)
 
     @cached_property
-    def recovery(self) -> Recovery:
+    def recovery(self) -> power_cut.Recovery:
         """Puts right what a power cut may have undone."""
-        from aof.stores.filesystem.recovery.power_cut import Recovery
-
-        return Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+        return power_cut.Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
@@ -318,11 +302,9 @@ class FilesystemStore(Parts):
             self.files.gather(task_id, folder)
         self.heads.put(task_id, task.rev, folder, digest(data))
 
-    def folded(self, task_id: str) -> Folded:
+    def folded(self, task_id: str) -> fold.Folded:
         """The task as the log alone tells it."""
-        from aof.stores.base.fold import Folded, fold
-
-        return fold(self.histories.of(task_id)).get(task_id) or Folded()
+        return fold.fold(self.histories.of(task_id)).get(task_id) or fold.Folded()
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
@@ -439,17 +421,17 @@ class FilesystemStore(Parts):
 
     def checkup(self) -> Checkup:
         """Compare log, files, runs, heads, index and counter with each other."""
-        from aof.stores.filesystem import doctor
+        from aof.stores.filesystem.doctor import diagnosis
 
         with clearly("compare everything"):
-            return doctor.checkup(self)
+            return diagnosis.checkup(self)
 
     def heal(self) -> None:
         """Put right what a checkup finds, as far as that needs no person."""
-        from aof.stores.filesystem import doctor
+        from aof.stores.filesystem.doctor import diagnosis
 
         with clearly("mend everything"):
-            doctor.heal(self, self._clock.now())
+            diagnosis.heal(self, self._clock.now())
 
     def head(self) -> int:
         """The number of the last event."""

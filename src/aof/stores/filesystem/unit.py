@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from aof._support.lazily import Lazily
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
+from aof.core.model.commands import TakeIn
 from aof.core.model.errors import AofError, CommitUnknown, LogDamaged
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.ids import is_task_id
@@ -25,6 +25,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import Held, stripe
 from aof.stores.filesystem.io.os_errors import failed
@@ -32,22 +33,18 @@ from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import Seen, digest, seen
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.records import hop_runs
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.commands import TakeIn
     from aof.core.model.handoff import Handoff
-    from aof.stores.filesystem.integrity import line_endings
-    from aof.stores.filesystem.records import hop_runs
     from aof.stores.filesystem.records.handoffs import Handed
     from aof.stores.filesystem.records.hop_runs import HopChanges
-    from aof.stores.filesystem.store import FilesystemStore
     from aof.stores.filesystem.working_copy.changes import Examined
-else:  # few tasks have a workflow
-    hop_runs = Lazily("aof.stores.filesystem.records.hop_runs")
-    line_endings = Lazily("aof.stores.filesystem.integrity.line_endings")
-    HopChanges = dict
+
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
 _TRIES = 20

@@ -6,6 +6,7 @@ Must not know any rule about charts.
 from __future__ import annotations
 
 from aof.core.model.org_chart import OrgChart
+from aof.core.org import chart_references
 from aof.ports.org import OrgReport
 
 
@@ -21,6 +22,6 @@ class FixedChart:
 
     def report(self) -> OrgReport:
         """The same, with what it says of names that are not there."""
-        from aof.core.org.chart_references import dangling  # noqa: PLC0415 - only when somebody asks
-
-        return OrgReport(path="", state="current", chart=self.current, findings=tuple(dangling(self.current)))
+        return OrgReport(
+            path="", state="current", chart=self.current, findings=tuple(chart_references.dangling(self.current))
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.workflows import template_validation
 from aof.ports.workflows import WorkflowReport
 
 
@@ -19,12 +20,10 @@ class FixedWorkflows:
 
     def report(self, name: str) -> WorkflowReport | None:
         """Check one."""
-        from aof.core.workflows.template_validation import check  # noqa: PLC0415 - only when somebody asks
-
         document = self.documents.get(name)
         if document is None:
             return None
-        checked = check(document, name)
+        checked = template_validation.check(document, name)
         return WorkflowReport(
             name=name, path="", ok=checked.template is not None, findings=checked.findings, document=document
         )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from aof.adapters.cli.commands import portable
 from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.spec import parser
 from aof.adapters.cli.spec.parser import UsageError
-from aof.adapters.cli.terminal.screen import ago
+from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.app.commands.own_run import refuse_in_run
 from aof.core.model.errors import NotFound
+from aof.core.model.events import Event
 from aof.core.model.times import millis
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
-    from aof.core.model.events import Event
 
 _NEEDS_DOCTOR = 5
 _SYNCED = {"takenIn": "taken in"}
@@ -29,9 +29,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log`."""
     if values.get("format", "native") == "native":
         return _native_log(context, values)
-    from aof.adapters.cli.commands.portable import log as portable_log
 
-    return portable_log(context, values)
+    return portable.log(context, values)
 
 
 def _native_log(context: Context, values: dict[str, Any]) -> Answer:
@@ -80,7 +79,6 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
 
 def _end_on_interrupt() -> None:
     """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
-    import signal
     import sys
 
     def end(_number: int, _frame: object) -> None:
@@ -186,9 +184,8 @@ def reindex(context: Context, _values: dict[str, Any]) -> Answer:
 def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     """`aof help VERB`."""
     from aof.adapters.cli.help.help import help_text
-    from aof.adapters.cli.spec.parser import find_verb
 
-    verb = find_verb(values["verb"]) if values.get("verb") else None
+    verb = parser.find_verb(values["verb"]) if values.get("verb") else None
     return Answer({"help": help_text(verb)}, lambda screen: screen.block(help_text(verb, screen.width)[:-1]))
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from aof.adapters.cli.help import spelling
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
+from aof.app.operations.results import Sent
 from aof.core.model.errors import Call
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
-    from aof.app.operations.results import Sent
-    from aof.core.model.handoff import Handoff
+from aof.core.model.handoff import Handoff
+from aof.protocol import documents
 
 _REFUSED = 1
 _COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "error", "ignored": "dim"}
@@ -23,9 +23,7 @@ _COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "
 
 def send(context: Context, values: dict[str, Any]) -> Answer:
     """`aof send`."""
-    from aof.protocol.documents import messages_in
-
-    results = context.fabric.send(messages_in(_text(values.get("file", "-"))), run=values.get("run"))
+    results = context.fabric.send(documents.messages_in(_text(values.get("file", "-"))), run=values.get("run"))
     rows = [_row(sent) for sent in results]
     refused = next((row for row in rows if row["outcome"] == "rejected"), None)
     if refused is None:
@@ -38,9 +36,7 @@ def _row(sent: Sent) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(sent)
     row.pop("call", None)
     if isinstance(sent.call, Call):
-        from aof.adapters.cli.help.spelling import spell
-
-        spelled = spell(sent.call)
+        spelled = spelling.spell(sent.call)
         row["hint"] = f"{row['hint']}: {spelled}" if "hint" in row else spelled
     return row
 

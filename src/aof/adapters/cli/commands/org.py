@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
+from aof.adapters.cli.terminal.screen import Screen
 
 _PROBLEMS, _UNREADABLE, _NO_ROUTE = 1, 2, 1
 _IN_FORCE = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
 from aof._support.printable import escaped
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
+from aof.adapters.cli.terminal.screen import Screen
 
 
 def snapshot(context: Context, values: dict[str, Any]) -> Answer:
@@ -43,7 +42,6 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     told = context.fabric.portable_log(**given)
 
     def text(screen: Screen) -> None:
-        import json
 
         for line in told["events"]:
             screen.line(escaped(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))

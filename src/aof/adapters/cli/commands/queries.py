@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.terminal import task_view
+from aof.core.model import lifecycle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,12 +98,11 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     summary = context.fabric.status(compact=compact, **values)
 
     def text(screen: Screen) -> None:
-        from aof.core.model.lifecycle import STATUSES
 
         if compact:
             screen.line(" ".join(f"{name}:{count}" for name, count in summary.by_status.items()) or "no tasks")
             return
-        for name in sorted(summary.by_status, key=STATUSES.index):
+        for name in sorted(summary.by_status, key=lifecycle.STATUSES.index):
             screen.line(f"{summary.by_status[name]:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
 
@@ -113,8 +114,7 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
     task = context.fabric.show(values["task_id"], at=values.get("at"))
 
     def text(screen: Screen) -> None:
-        from aof.adapters.cli.terminal.task_view import portray
 
-        portray(screen, task, context.fabric)
+        task_view.portray(screen, task, context.fabric)
 
     return Answer(task, text)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.own_run import refuse_in_run
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
 
 
 def tick(context: Context, values: dict[str, Any]) -> Answer:

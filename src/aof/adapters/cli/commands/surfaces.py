@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.own_run import refuse_in_run
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
+from aof.app.queries import primer
+from aof.core.validation import limits
 
 
 class Change(Protocol):
@@ -72,12 +72,9 @@ def mcp(context: Context, values: dict[str, Any]) -> Answer:
 
 def prime(context: Context, values: dict[str, Any]) -> Answer:
     """`aof prime`."""
-    from aof.app.queries.primer import prime as primed
-    from aof.core.validation import limits
-
     if problem := limits.name("agent", values.get("agent", context.fabric.actor)):
         raise problem
-    text = primed(context.fabric, values.get("agent", context.fabric.actor))
+    text = primer.prime(context.fabric, values.get("agent", context.fabric.actor))
     return Answer({"text": text}, lambda screen: screen.block(text.rstrip()))
 
 

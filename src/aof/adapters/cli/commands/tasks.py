@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
 
 _ROUTING = ("agent", "role", "team", "tags")
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.core.validation.secret_names import looks_secret
-
-if TYPE_CHECKING:
-    from aof.ports.trust import Command
+from aof.ports.trust import Command
 
 _HIDDEN = "(hidden)"
 

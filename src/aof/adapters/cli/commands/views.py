@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal import live, task_view
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.adapters.cli.terminal.text_width import clean, cut, pad, width
+from aof.core.model.task import Task
 from aof.core.model.times import millis
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aof.core.model.task import Task
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
 _ALWAYS = ("ready", "in-progress", "done")
@@ -85,7 +83,6 @@ def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Scr
         return Answer(context.fabric.status(), lambda _screen: None)
     if values.get("once") or not sys.stdout.isatty():
         return Answer(None, lambda screen: draw(context, screen))
-    from aof.adapters.cli.terminal.live import follow
 
     store = context.fabric.store
     seen = [0]
@@ -94,7 +91,7 @@ def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Scr
         seen[0] = store.head()
         draw(context, screen)
 
-    follow(frame, lambda seconds: store.wait(seen[0], seconds))
+    live.follow(frame, lambda seconds: store.wait(seen[0], seconds))
     return Answer(None, lambda _screen: None, said=True)
 
 
@@ -139,7 +136,6 @@ def _card(task: Task, ends: dict[str, int], now: int, column: int) -> tuple[str,
 
 
 def _watch(context: Context, screen: Screen) -> None:
-    from aof.adapters.cli.terminal.task_view import lease_said
 
     fabric = context.fabric
     now = fabric.now()
@@ -157,7 +153,7 @@ def _watch(context: Context, screen: Screen) -> None:
         lease = task.lease
         if lease is None:
             continue
-        said, colour = lease_said(ends.get(task.id, millis(lease.expires_at)), now)
+        said, colour = task_view.lease_said(ends.get(task.id, millis(lease.expires_at)), now)
         since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
         percent = task.progress.get("percent")
         done = f"{percent:.0f} %" if percent is not None else ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
-
-if TYPE_CHECKING:
-    from aof.adapters.cli.terminal.screen import Screen
+from aof.adapters.cli.terminal.screen import Screen
 
 _PROBLEMS, _UNREADABLE = 1, 2
 _FORMS = ("text", "mermaid")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aof.adapters.cli.spec.grammar import GLOBAL, Option, Verb
 from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.terminal import text_width
 
 _NAME, _LEAST = 22, 12
 _GROUPS = (
@@ -96,7 +97,6 @@ def _told(text: str, indent: int, width: int) -> list[str]:
     """The text in lines that fit, all but the first indented."""
     if not width or len(text) <= width:
         return [text]
-    from aof.adapters.cli.terminal.text_width import wrap
 
-    first, *others = wrap(text, width - indent)
+    first, *others = text_width.wrap(text, width - indent)
     return [first, *(" " * indent + other for other in others)]

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from aof.adapters.cli.output import Context
-    from aof.app.fabric import Fabric
+from aof.adapters.cli.output import Context
+from aof.app.fabric import Fabric
 
 _LETTERS_FOR_DIGITS = str.maketrans("lIiOo", "11100")
 _MOST = 3

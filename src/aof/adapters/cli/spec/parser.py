@@ -5,6 +5,7 @@ Must not know what a verb does.
 
 from __future__ import annotations
 
+from aof.adapters.cli.help import aliases
 from aof.adapters.cli.spec.grammar import FLAG, GLOBAL, MANY, Argument, Option, Verb
 from aof.adapters.cli.spec.tasks import VERBS
 
@@ -38,13 +39,11 @@ def find_verb(word: str) -> Verb:
     for verb in VERBS:
         if word == verb.name or word in verb.aliases:
             return verb
-    from aof.adapters.cli.help.aliases import INSTEAD
-    from aof.adapters.cli.help.aliases import VERBS as GUESSED
 
     meant = word.lower().replace("_", "-")
-    if meant != word or meant in GUESSED:
-        return find_verb(GUESSED.get(meant, meant))
-    instead = INSTEAD.get(word)
+    if meant != word or meant in aliases.VERBS:
+        return find_verb(aliases.VERBS.get(meant, meant))
+    instead = aliases.INSTEAD.get(word)
     names = [name for verb in VERBS for name in (verb.name, *verb.aliases)]
     raise UsageError(f"there is no verb '{word}'", f"use: {instead}" if instead else _suggest(word, names))
 
@@ -93,9 +92,7 @@ def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
 
 def _meant(name: str, known: dict[str, Option]) -> Option | None:
     """The option that another tool calls so, or the only one that begins so."""
-    from aof.adapters.cli.help.aliases import OPTIONS
-
-    for other in OPTIONS.get(name, ()):
+    for other in aliases.OPTIONS.get(name, ()):
         if other in known:
             return known[other]
     begun = [full for full in known if name.startswith("--") and len(name) > len("--x") and full.startswith(name)]
@@ -162,10 +159,8 @@ def _meant_places(verb: Verb, places: list[str]) -> tuple[Argument, ...]:
 
 def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:
     """The nearest option, or the one that the nearest guess means."""
-    from aof.adapters.cli.help.aliases import OPTIONS
-
     meant = {full: full for full in known}
-    meant |= {guess: full for guess, others in OPTIONS.items() for full in reversed(others) if full in known}
+    meant |= {guess: full for guess, others in aliases.OPTIONS.items() for full in reversed(others) if full in known}
     nearest = _nearest(name.lstrip("-"), [full.lstrip("-") for full in meant])
     return f"did you mean '{meant['--' + nearest]}'?" if nearest else _see(verb)
 

@@ -11,13 +11,12 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Self, TextIO
+from types import TracebackType
+from typing import Self, TextIO
 
+from aof._support import lazy_imports
 from aof.adapters.cli.terminal.streams import trusted
 from aof.adapters.cli.terminal.text_width import clean, cut
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _BEGIN, _AGAIN = 1.0, 0.2  # seconds before the line is drawn first, and from then on
 _CLEAR = "\r\x1b[K"
@@ -39,6 +38,7 @@ class Progress:
         self._detail = detail
 
     def __enter__(self) -> Self:
+        lazy_imports.settle()
         self._drawing.start()
         return self
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from aof.adapters.cli.terminal.streams import trusted
 from aof.adapters.cli.terminal.text_width import clean, cut, pad, width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TextIO
 
 _COLOURS = {

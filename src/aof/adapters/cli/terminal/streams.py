@@ -8,12 +8,12 @@ is escaped where it is made. Must not know what is said.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from aof._support.printable import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any, TextIO
 
 _CONTINUED = "\n    "  # nothing in a message can look like a line of ours

@@ -5,18 +5,14 @@ Must not change anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from aof.adapters.cli.terminal.screen import ago
+from aof.adapters.cli.terminal.screen import Screen, ago
+from aof.app.fabric import Fabric
 from aof.core.model.ids import is_task_id
+from aof.core.model.task import Task
 from aof.core.model.times import millis
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from aof.adapters.cli.terminal.screen import Screen
-    from aof.app.fabric import Fabric
-    from aof.core.model.task import Task
 
 _NAME = 12
 _FINISHED = ("done", "cancelled")

@@ -11,6 +11,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from aof._support.printable import clean
@@ -19,10 +20,6 @@ from aof.ports.progress import Say, silent
 from aof.stores.filesystem.archive.entries import TOP, Archive, Entry, travels
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MARK = "events"
 _RENAME = "rename it, and export again"

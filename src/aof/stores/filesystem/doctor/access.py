@@ -9,13 +9,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem
 from aof.stores.filesystem.io import modes
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.store import FilesystemStore
 
 _GROUP_AND_OTHERS = 0o077
 _PRIVATE = ("tokens.json",)

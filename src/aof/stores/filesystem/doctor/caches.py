@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,10 +16,8 @@ from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.index import file, schema
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.edits import announced
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 _REBUILDS = "'aof doctor --fix' rebuilds it"
 _RECORDS = f"SELECT {schema.name()}, record FROM tasks"

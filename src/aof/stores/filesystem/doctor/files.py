@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from aof.ports.store import Problem, Scope
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.doctor.log import restore, version_of
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import Examined, examine
 from aof.stores.filesystem.working_copy.edits import announced, put_aside
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 _RESTORE = "'aof doctor --fix', or the next command on the task, restores it from the log"
 

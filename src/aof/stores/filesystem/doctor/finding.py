@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from aof.ports.store import Problem
 from aof.stores.base.fold import Folded
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.scan import Scan
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
 from aof.stores.base.fold import Folded
@@ -15,10 +14,8 @@ from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.records.handoffs import record
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.edits import announced
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 
 def check(case: Case) -> list[Finding]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from aof.core.model.commands import TakeIn
@@ -20,12 +18,10 @@ from aof.stores.filesystem.io.read import Seen, read, seen
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.unit import Loaded
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import examine, same_task
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 DOCTOR = "doctor"
 _NOT_RESTORED = ("id", "rev", "updatedAt", "layout")

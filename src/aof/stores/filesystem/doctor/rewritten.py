@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from aof.core.model.errors import LogDamaged
 from aof.ports.store import Problem
@@ -22,10 +21,8 @@ from aof.stores.filesystem.log.state import State
 from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.recovery import checkpoint
 from aof.stores.filesystem.recovery.journal import STATE_AT
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.status import oddity
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 _FIX = (
     "restore events/ from a backup or from version control, and find out who did it; nothing is mended, because "

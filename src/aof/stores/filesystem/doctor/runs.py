@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from aof.ports.store import Problem, Scope
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.edits import announced
 from aof.stores.filesystem.working_copy.files import document
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
 
 
 def check(case: Case) -> list[Finding]:

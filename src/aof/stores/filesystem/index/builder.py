@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aof._support.gc_pause import uncollected
 from aof.core.evolve.task import evolve
@@ -25,9 +25,7 @@ from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.recovery import checkpoint
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.store import FilesystemStore
 
 _BATCH = 5_000
 

@@ -14,8 +14,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
-from aof._support.lazily import Lazily
 from aof.core.model.errors import DiskFull, LogDamaged, StorageFailed
+from aof.stores.filesystem.index import builder
 from aof.stores.filesystem.index import database as databases
 from aof.stores.filesystem.io.locks import Held
 from aof.stores.filesystem.io.os_errors import NO_SPACE
@@ -25,12 +25,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from aof.stores.filesystem.index import builder
     from aof.stores.filesystem.store import FilesystemStore
 
     _Answer = TypeVar("_Answer")
-else:  # an index that is up to date needs no filling
-    builder = Lazily("aof.stores.filesystem.index.builder")
 
 LOCK = "index"
 _NOTE_BYTES = 80

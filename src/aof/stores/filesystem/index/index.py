@@ -5,11 +5,12 @@ Must not know how that cache is kept up, nor what the answers are for.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Collection
 
-from aof._support.lazily import Lazily
 from aof.core.model.ids import NUMBER_DIGITS, is_task_id, matches, split_task_id
+from aof.ports import store as ports
 from aof.ports.lists import Query
 from aof.stores.filesystem.index import queries, schema
 from aof.stores.filesystem.index.file import Cache
@@ -17,14 +18,10 @@ from aof.stores.filesystem.index.list_rows import Shown, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from typing import Any
 
-    from aof.ports import store as ports
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
-else:  # who asks for rows needs no records
-    ports = Lazily("aof.ports.store")
 
 _NAMES = f"SELECT {schema.name()} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
 _DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"

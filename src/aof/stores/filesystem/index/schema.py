@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from aof._support.lazily import Lazily
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
+from aof.stores.filesystem.index import codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
     from aof.core.model.task import Task
-    from aof.stores.filesystem.index import codec
-else:  # who only asks for rows needs no records
-    codec = Lazily("aof.stores.filesystem.index.codec")
 
 VERSION: Final = 5
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break

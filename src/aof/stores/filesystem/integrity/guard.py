@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import os
 
-from aof._support.lazily import Lazily
+from aof.stores.filesystem.integrity import proof as log_proof
 from aof.stores.filesystem.integrity.stamp import Stamp, older_days
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log.line_end import GENESIS
 from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.log.state import State
 from aof.stores.filesystem.log.tail import last_event
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.stores.filesystem.integrity import proof as log_proof
-else:  # nearly every append finds the log as it was left
-    log_proof = Lazily("aof.stores.filesystem.integrity.proof")
 
 
 class LogGuard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from logging import Logger
 from typing import TYPE_CHECKING
 
 from aof.core.model.errors import LogDamaged
@@ -11,8 +12,6 @@ from aof.stores.filesystem.io.read import digest, read
 from aof.stores.filesystem.log.reader import Position
 
 if TYPE_CHECKING:
-    from logging import Logger
-
     from aof.stores.filesystem.store import FilesystemStore
 
 

@@ -7,6 +7,7 @@ Must not know what the bytes mean.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import sys
@@ -268,8 +269,6 @@ class Disk:
 
 def _exchanger() -> Callable[[int, str, int, str], bool]:
     """The system's way to exchange two names, or one that always says no."""
-    import ctypes  # see Disk.replace
-
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except AttributeError:

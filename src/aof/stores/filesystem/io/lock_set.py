@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from aof._support.lazily import Lazily
 from aof.core.model.errors import AofError
+from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.integrity.replaced import LogReplaced
 from aof.stores.filesystem.io.locks import STRIPES, Held, stripe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.store import Scope
-    from aof.stores.filesystem.integrity import takeover
     from aof.stores.filesystem.store import FilesystemStore
-else:  # git seldom comes in between
-    takeover = Lazily("aof.stores.filesystem.integrity.takeover")
 
 EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES))
 

@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from aof._support.hashing import hexdigest
-from aof._support.lazily import Lazily
 from aof.core.model.errors import LockTimeout
+from aof.stores.filesystem.io import owners
 from aof.stores.filesystem.io.disk import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
-    from aof.stores.filesystem.io import owners
-else:  # locks are seldom waited for in vain
-    owners = Lazily("aof.stores.filesystem.io.owners")
 
 STRIPES = 64
 STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))

@@ -7,14 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from aof._support.beneath import LinkInTheWay
-from aof._support.lazily import Lazily
 from aof.core.model.errors import AofError, DiskFull, LinkRefused, StorageFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.stores.filesystem.io import owners
-else:  # few errors are about somebody else's files
-    owners = Lazily("aof.stores.filesystem.io.owners")
+from aof.stores.filesystem.io import owners
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

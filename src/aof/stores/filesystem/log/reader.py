@@ -8,19 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from aof._support.lazily import Lazily
 from aof.core.model.errors import LogDamaged
 from aof.core.model.ids import is_day
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log import chain, tail
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.model.events import Event
-    from aof.stores.filesystem.log import chain, tail
-else:  # where the log ends can be seen without reading an event
-    chain = Lazily("aof.stores.filesystem.log.chain")
-    tail = Lazily("aof.stores.filesystem.log.tail")
 
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'

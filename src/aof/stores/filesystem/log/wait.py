@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from aof.ports.clock import Clock
 from aof.stores.filesystem.log.reader import Reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.ports.clock import Clock
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 

@@ -11,21 +11,20 @@ import hashlib
 import os
 from contextlib import suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from aof._support.typed import ready
 from aof.core.model.errors import UnreadableTask, UnusableOrgChart
 from aof.core.model.org_chart import EMPTY, OrgChart
+from aof.core.org import chart_validation
+from aof.core.validation.findings import Finding
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.records import strict_yaml, yaml_places
 from aof.stores.filesystem.records.org_path import NAME
-
-if TYPE_CHECKING:
-    from aof.core.org.chart_validation import Judged
-    from aof.core.validation.findings import Finding
 
 LIMIT: Final = 1_048_576
 
@@ -80,9 +79,7 @@ class OrgFile:
         judged, readable = _judged(content, kept)
         findings = judged.findings
         if isinstance(content, bytes) and readable and findings:
-            from aof.stores.filesystem.records.yaml_places import places
-
-            where = places(_text(content))
+            where = yaml_places.places(_text(content))
             findings = tuple(_placed(finding, where) for finding in findings)
         if judged.chart is not None:
             return OrgReport(path=NAME, state="current", chart=judged.chart, findings=findings)
@@ -129,17 +126,16 @@ class OrgFile:
             self._disk.rename(temporary, self._kept_path)
 
 
-def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[Judged, bool]:
+def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[chart_validation.Judged, bool]:
     """What the bytes say, and whether they could be read at all."""
-    from aof.core.org.chart_validation import Judged, judge
     from aof.core.validation.findings import Finding
 
     values = _values(content)
     if kept is not None and kept.chart.declared and values == {}:
         values = _unreadable("the file is empty", "say 'agents: []' if nothing is to be checked, or remove the file")
     if isinstance(values, Finding):
-        return Judged(None, (values,)), False
-    return judge(values), True
+        return chart_validation.Judged(None, (values,)), False
+    return chart_validation.judge(values), True
 
 
 def _values(content: bytes | OSError) -> Any:
@@ -148,10 +144,9 @@ def _values(content: bytes | OSError) -> Any:
             fix = "split the work into several data directories"
             return _unreadable(f"the file is larger than {LIMIT:,} bytes", fix)
         return _unreadable(f"the file cannot be read: {content.strerror}", "make it a readable file")
-    from aof.stores.filesystem.records.strict_yaml import load, scan
 
     try:
-        return load(scan(_text(content), 1).text, 1, "the org chart")
+        return strict_yaml.load(strict_yaml.scan(_text(content), 1).text, 1, "the org chart")
     except UnicodeDecodeError as error:
         return _unreadable(f"the file is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8")
     except UnreadableTask as error:

@@ -11,6 +11,8 @@ import re
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
+import ryaml
+
 from aof.core.model.errors import UnreadableTask
 
 DEPTH: Final = 32
@@ -50,8 +52,6 @@ def scan(text: str, line: int) -> Scanned:
 
 def load(yaml: str, line: int = FIRST_LINE, what: str = "the frontmatter") -> dict[str, Any]:
     """The values of a mapping that was scanned."""
-    import ryaml
-
     try:
         loaded = ryaml.loads(yaml)
     except ValueError as error:

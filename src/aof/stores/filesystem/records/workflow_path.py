@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from aof.stores.filesystem.records import workflows
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.workflows import WorkflowReport
-    from aof.stores.filesystem.records.workflows import WorkflowFiles
 
 
 class WorkflowPath:
@@ -22,7 +23,6 @@ class WorkflowPath:
         """A close look at one of them."""
         return self._files().report(name)
 
-    def _files(self) -> WorkflowFiles:
-        from aof.stores.filesystem.records.workflows import WorkflowFiles
+    def _files(self) -> workflows.WorkflowFiles:
 
-        return WorkflowFiles(self._root)
+        return workflows.WorkflowFiles(self._root)

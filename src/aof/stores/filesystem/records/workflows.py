@@ -14,8 +14,10 @@ import msgspec
 from aof.core.model.errors import UnreadableTask
 from aof.core.model.ids import is_agent_name
 from aof.core.validation.findings import Finding
+from aof.core.workflows import template_validation
 from aof.ports.workflows import WorkflowReport
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.records import strict_yaml, yaml_places
 
 FOLDER: Final = "workflows"
 _ENDING: Final = ".yaml"
@@ -49,20 +51,17 @@ class WorkflowFiles:
 
 
 def _checked(name: str, path: str, content: bytes) -> WorkflowReport:
-    from aof.core.workflows.template_validation import check
-    from aof.stores.filesystem.records.strict_yaml import load, scan
-    from aof.stores.filesystem.records.yaml_places import places
 
     try:
         text = content.decode("utf-8-sig")
         text = f"#--{text[3:]}" if text.startswith(("---\n", "---\r\n")) else text
-        document: dict[str, Any] = load(scan(text, 1).text, 1, "the workflow")
+        document: dict[str, Any] = strict_yaml.load(strict_yaml.scan(text, 1).text, 1, "the workflow")
     except UnicodeDecodeError as error:
         return _unreadable(name, path, f"the file is not UTF-8: {error.reason}", "save it as UTF-8", None)
     except UnreadableTask as error:
         return _unreadable(name, path, error.message, error.hint, error.details.get("line"))
-    checked = check(document, name)
-    where = places(text) if checked.findings else {}
+    checked = template_validation.check(document, name)
+    where = yaml_places.places(text) if checked.findings else {}
     findings = tuple(_placed(finding, where) for finding in checked.findings)
     return WorkflowReport(name=name, path=path, ok=checked.template is not None, findings=findings, document=document)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from aof.core.model.errors import AofError
 from aof.core.model.run import Run
@@ -18,13 +17,11 @@ from aof.stores.base.fold import Folded
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read
+from aof.stores.filesystem.records.handoffs import Handoffs
 from aof.stores.filesystem.recovery.quarantine import is_torn
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import TaskFiles, document
 from aof.stores.filesystem.working_copy.manifest import Heads
-
-if TYPE_CHECKING:
-    from aof.stores.filesystem.records.handoffs import Handoffs
 
 Versions = Callable[[], Iterable[bytes]]
 

@@ -7,7 +7,7 @@ Reads only. What cannot be understood stays untouched and is a `problem`, which 
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ from aof.core.model import times
 from aof.core.model.commands import TakeIn
 from aof.core.model.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
 from aof.core.model.events import Event
+from aof.core.model.kinds import Status
 from aof.core.model.task import Task
 from aof.stores.base.fold import Folded, fold
 from aof.stores.filesystem.io.paths import Paths, folder_of
@@ -23,9 +24,6 @@ from aof.stores.filesystem.working_copy import markdown, new_file
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.merge import Merge
 from aof.stores.filesystem.working_copy.new_file import refuse_newer
-
-if TYPE_CHECKING:
-    from aof.core.model.kinds import Status
 
 PERSON = "hand"
 _MARK = b"<<<<<<< "

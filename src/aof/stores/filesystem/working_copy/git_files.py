@@ -9,12 +9,9 @@ import os
 from collections.abc import Sequence
 
 from aof._support.beneath import is_link
+from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
 from aof.stores.filesystem.io.read import read
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.stores.filesystem.io.disk import Disk
 
 _IGNORE = ".gitignore"
 # What older versions did not write into these files.

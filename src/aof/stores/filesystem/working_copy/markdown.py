@@ -18,6 +18,8 @@ import msgspec
 from aof._support.typed import ready
 from aof.core.model.errors import PayloadTooLarge, UnreadableTask
 from aof.core.model.task import NOT_FRONTMATTER, Task
+from aof.core.validation import messages
+from aof.stores.filesystem.working_copy import frontmatter
 from aof.stores.filesystem.working_copy.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
 
 _astuple = msgspec.structs.astuple
@@ -105,10 +107,8 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
             {**known, "extra": extra, "body": body, "layout": text, "archived": archived}, ready(Task)
         )
     except msgspec.ValidationError as error:
-        from aof.core.validation.messages import complaint
-
         raise UnreadableTask(
-            complaint(str(error), known, Task, noun="key").sentence, "Correct the frontmatter."
+            messages.complaint(str(error), known, Task, noun="key").sentence, "Correct the frontmatter."
         ) from None
 
 
@@ -134,7 +134,6 @@ def _canonical(task: Task) -> tuple[bytes, bytes]:
 
 def _laid_out(task: Task, text: str) -> tuple[str, str]:
     """The same in a person's layout. What they wrote stays if it means what the task says, also a default."""
-    from aof.stores.filesystem.working_copy import frontmatter
 
     def means(written: Any, kind: Any, value: Any) -> bool:
         try:
@@ -223,6 +222,5 @@ def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:
     found = decode(text[:-1].encode())
     if found is not None:
         return found, body, None
-    from aof.stores.filesystem.working_copy import frontmatter
 
     return frontmatter.read(text), body, text

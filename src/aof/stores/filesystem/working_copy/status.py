@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aof._support.lazily import Lazily
 from aof.core.model.errors import UnreadableTask
 from aof.stores.filesystem.io.read import read
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from aof.stores.filesystem.working_copy import markdown
-else:  # most files are as we wrote them
-    markdown = Lazily("aof.stores.filesystem.working_copy.markdown")
+from aof.stores.filesystem.working_copy import markdown
 
 
 def oddity(path: str, ours: Callable[[bytes], bool]) -> str | None:

@@ -1,0 +1,103 @@
+"""Doctor: compares log, files, runs, heads, index and counter with each other, and heals one from the other.
+
+The log is read and verified once; only what looks wrong is looked at again, under its lock, so that work goes on
+meanwhile. What is wrong with the log comes first: nothing else can be told before that is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from aof.core.model.errors import LogDamaged
+from aof.ports.store import Checkup, Problem
+from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
+from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.io.locks import stripe
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.working_copy import git_files
+from aof.stores.filesystem.working_copy.scan import scan
+
+_ROUNDS = 6
+
+
+def checkup(store: FilesystemStore) -> Checkup:
+    """Everything that is wrong, and the tasks with edits that the core has to judge."""
+    findings, edited = _findings(store)
+    return Checkup(tuple(finding.problem for finding in findings), tuple(edited), _advice(store))
+
+
+def heal(store: FilesystemStore, now: int) -> None:
+    """Heal stage by stage, looking again after each, for one thing put right may show another."""
+    unmerged.refuse(store.paths.root)
+    tampered = any(finding.problem.code == "log_rewritten" for finding in _findings(store)[0])
+    store.repairs = True
+    if store.restarted and store.damage is None and not tampered:
+        with suppress(LogDamaged):  # which is told as such
+            store.recover()
+    store.stripes.finish_left()
+    for _ in range(_ROUNDS):
+        healable = [finding for finding in _findings(store)[0] if finding.heal is not None]
+        stage = min((finding.stage for finding in healable), default=None)
+        if stage is None:
+            break
+        at_once = [finding for finding in healable if finding.stage == stage]
+        tasks = {task_id for one in at_once for task_id in one.tasks}
+        if tasks:
+            store.log.refresh()
+            store.histories.announce(tasks, store.log.position)
+        try:
+            for finding in at_once:
+                if finding.heal is not None:
+                    finding.heal(now)
+        finally:
+            store.histories.announce((), Position())
+    caches.sweep(store)
+    with suppress(OSError):  # a link there is told as such
+        git_files.complete(store.paths.root, store.disk)
+    access.tighten(store)
+
+
+def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
+    found, folded = log.check(store)
+    root = store.paths.root
+    found = [*(Finding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
+    if folded is None:
+        return found, []
+    case = Case(store, folded, scan(store.paths, store.heads))
+    lost = rewritten.check(case) or log.lacking(case)
+    if lost is not None:
+        return [*found, lost], []
+    left = frozenset(store.stripes.left())
+    about_files, edited = files.check(case)
+    found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
+    found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
+    return found, [task_id for task_id in edited if task_id not in left]
+
+
+def _unfinished(task_id: str) -> Problem:
+    what = f"a command on {task_id} was killed after its change was in the log and before all files were written"
+    fix = "the next command, 'aof sync' or 'aof doctor --fix' writes them"
+    return Problem("unfinished_write", f"locks/{stripe(task_id)}", what, fix)
+
+
+def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
+    """What is no damage: what the next command finishes, who may read what, and what git has not been told."""
+    try:
+        missing = git_files.lacking(store.paths.root)
+    except OSError:
+        missing = {}
+    fix = "'aof doctor --fix', or the next change of a task, adds the lines"
+    told = (
+        Problem("git_lines_missing", name, f"git is not told what to leave alone: {', '.join(lines)}", fix)
+        for name, lines in missing.items()
+    )
+    left = map(_unfinished, sorted(store.stripes.left()))
+    return (*_restarted(store), *left, *told, *access.check(store))
+
+
+def _restarted(store: FilesystemStore) -> Iterator[Problem]:
+    if store.restarted:
+        what = "the machine was restarted, and nobody has put right yet what a power cut may have undone"
+        yield Problem("not_recovered", "locks/checkpoint", what, "the next command or 'aof doctor --fix' does it")
