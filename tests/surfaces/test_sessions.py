@@ -39,9 +39,10 @@ def fabric(tmp_path: Path) -> Iterator[Fabric]:
 
 def _until(fabric: Fabric, holds: Callable[[], bool]) -> None:
     """Wait for the log or a heartbeat to bring about what is expected."""
-    deadline = fabric._clock.monotonic() + LONG
+    clock = fabric.services.environment.clock
+    deadline = clock.monotonic() + LONG
     while not holds():
-        assert fabric._clock.monotonic() < deadline
+        assert clock.monotonic() < deadline
         fabric.store.wait(fabric.store.head(), 0.05)
 
 

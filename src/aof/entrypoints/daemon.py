@@ -66,7 +66,7 @@ class Service:
         assert isinstance(store, FilesystemStore)
         self._fabric = fabric
         self._store = store
-        self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
+        self._clock = fabric.services.environment.clock
         self._once = once
         self._json = log_json
         self._addresses = addresses
@@ -79,7 +79,7 @@ class Service:
             store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
         )
         self._hosting.runner = self._runner
-        self._tick = Tick(fabric, self._hosting, self._faults)
+        self._tick = Tick(fabric.services.environment, fabric.services.dispatcher, self._hosting, self._faults)
         self._signals = 0
         self._idle = False
         self._due = 0.0
@@ -135,7 +135,7 @@ class Service:
                     watch.watch(folder, CHANGES)
             with suppress(OSError):
                 watch.watch(f"{paths.root}/org", CHANGES)
-            if (trust := self._fabric._trust) is not None:  # noqa: SLF001 - puts the parts together
+            if (trust := self._fabric.services.environment.trust) is not None:
                 with suppress(OSError):
                     os.makedirs(trust.folder, mode=0o700, exist_ok=True)
                     watch.watch(trust.folder, CHANGES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aof.app import faults
+from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.operations.results import Result
 from aof.core.model.errors import AofError
@@ -42,6 +43,23 @@ class Diagnosis(Result, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     healed: tuple[Problem, ...] = ()
     advice: tuple[Problem, ...] = ()
+
+
+class MaintenanceService:
+    """Takes in what people did to the files, and finds and heals what is wrong."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def sync(self, *, say: Say = silent) -> Synced:
+        """Take in everything that people did to the files."""
+        here = self._environment
+        return sync(here.store, here.clock, here.policy, say=say)
+
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
+        """Compare everything with everything else; `fix` heals what can be healed without a person."""
+        here = self._environment
+        return doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
