@@ -223,6 +223,39 @@ def cut_twice(shm_path: Path, name: str, seed: int, *, swaps: bool, first: int =
     return checked
 
 
+@pytest.mark.parametrize("swaps", [False, True], ids=["rename", "swap"])
+def test_a_repair_over_several_versions_may_lose_any_change_of_names(shm_path: Path, swaps: bool) -> None:  # noqa: FBT001
+    """The first cut left a file two folders behind; the second undoes one step of the repair, and keeps the others."""
+    root = shm_path / "left"
+    FilesystemStore.create(str(root), SteppingDisk())
+    teller = Teller(root)
+    teller.tell(create(review=False), claim())
+    older = (root / "tasks/in-progress" / f"{ONE}.md").read_bytes()
+    teller.tell(complete(), lambda t: t.fabric.archive(ONE))
+    teller.close()
+    (root / "archive/tasks" / f"{ONE}.md").unlink()
+    (root / "tasks/in-progress" / f"{ONE}.md").write_bytes(older)
+    (root / "tasks/in-progress" / f"{ONE}.md").chmod(0o640)
+    repairs = RecordingDisk(root, swaps=swaps)
+    repairs.steps = list(as_steps(root))
+    begun = len(repairs.steps)
+    open_store(root, disk=repairs, boot_id=lambda: NEXT_BOOT).close()
+    assert (root / "archive/tasks" / f"{ONE}.md").stat().st_mode & 0o777 == 0o640
+    synced = [step.name for step in repairs.steps].index("sync_all", begun)
+    cut = Cut(repairs.steps[:synced])
+    pending = cut.open_changes()
+    again = States(shm_path / "second")
+    (shm_path / "second").mkdir()
+    for lost in pending:
+        again.make(cut, frozenset(pending) - {lost}, everything)
+        try:
+            check_invariants(again.path, lines=teller.lines, boot="the-boot-after-that")
+        except BaseException as error:
+            error.add_note(f"lost: {cut.changes[lost].slots}")
+            raise
+    assert pending
+
+
 def as_steps(root: Path) -> Iterator[Step]:
     """A directory as the steps that lead to it, all of them durable."""
     for path in sorted(root.rglob("*")):
