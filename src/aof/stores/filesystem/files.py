@@ -7,12 +7,14 @@ never in two folders and never in none. Must not know the log, locks or rules.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
 
 from aof.core.errors import UnreadableResult
+from aof.core.ids import is_task_id
 from aof.core.runs.run import Heartbeat, Result, Run
 from aof.core.shapes import ready
 from aof.stores.filesystem.disk import Disk
@@ -46,7 +48,7 @@ class TaskFiles:
 
         Leaves everything as it is, and says so, when somebody has written the file since it was `file`.
         """
-        temporary = f"{self._paths.temporary}/{task_id}.md"
+        temporary = self._paths.temporary_file(f"{task_id}.md")
         target = self._paths.task(new, task_id)
         self._disk.write_new(temporary, data)
         if old is None:
@@ -80,7 +82,7 @@ class TaskFiles:
     def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
         """Write one of the current run's files; `new` when there surely is none of this name."""
         folder = self._paths.run(task_id)
-        temporary = f"{self._paths.temporary}/{task_id.replace('/', '.')}.{name}"
+        temporary = self._paths.temporary_file(f"{task_id.replace('/', '.')}.{name}")
         self._disk.write_new(temporary, data)
         put = self._disk.rename if new else self._disk.replace
         try:
@@ -118,6 +120,15 @@ class TaskFiles:
         for name in _RUN_FILES:
             with suppress(FileNotFoundError):
                 self._disk.rename(f"{folder}/{name}", self.free_name(f"{kept}/{name}"))
+
+    def sweep(self, task_ids: Collection[str] | None = None) -> None:
+        """Remove temporary files that dead writers of these or all tasks left. The caller holds their stripes."""
+        for entry in os.scandir(self._paths.temporary):
+            task_id = entry.name.partition(".")[0]
+            wanted = is_task_id(task_id) if task_ids is None else task_id in task_ids
+            if wanted and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    self._disk.unlink(entry.path)
 
     def archive_runs(self, task_id: str) -> None:
         """The runs of an archived task are archived with it."""

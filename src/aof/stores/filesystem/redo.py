@@ -170,7 +170,7 @@ class Redo:
     def _write(self, path: str, data: bytes, task_id: str) -> None:
         if read(path) == data:
             return
-        temporary = f"{self._paths.temporary}/{task_id}.redo"
+        temporary = self._paths.temporary_file(f"{task_id}.redo")
         self._disk.write_new(temporary, data)
         self._disk.replace(temporary, path)
 

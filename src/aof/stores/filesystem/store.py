@@ -59,6 +59,7 @@ else:  # lists and counts need none of these
     upkeep = Lazily("aof.stores.filesystem.upkeep")
     waiting = Lazily("aof.stores.filesystem.waiting")
 
+_TRIES = 20
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
 
@@ -212,6 +213,8 @@ class FilesystemStore(Parts):
 
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
+        with suppress(OSError):  # what dead writers left harms nobody
+            self.files.sweep()
         self.log.refresh(sound=True)
         self.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
         position = self.log.position
@@ -260,6 +263,13 @@ class FilesystemStore(Parts):
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # where somebody deleted locks, two may put the same files right
+                return self._examined_once(task_id, writable=writable)
+            self.renew()
+        return self._examined_once(task_id, writable=writable)
+
+    def _examined_once(self, task_id: str, *, writable: bool) -> Loaded:
         history = self.histories.of(task_id)
         found = foreign.examine(self.paths, self.files, history, task_id)
         while found.edit is not None or found.problem is not None:
