@@ -15,6 +15,7 @@ from aof.bootstrap import open_fabric
 from aof.core.errors import AlreadyClaimed, AofError
 from aof.core.events import Draft
 from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.filesystem.paths import Paths
 from tests.support.indexes import store_of
 from tests.support.processes import Worker
 
@@ -120,6 +121,15 @@ def test_a_late_writer_that_put_an_older_version_over_the_newest_makes_no_second
         assert refusal.value.code == "already_claimed"
         assert fabric.get(task_id).status == "in-progress"
         assert fabric.heartbeat(task_id, run=won.run_id) is not None
+
+
+def test_a_forked_process_names_its_temporary_files_anew(root: Path) -> None:
+    def work(pipe: Connection) -> None:
+        pipe.send(Paths(str(root)).temporary_file("one"))
+
+    ours, theirs = Paths(str(root)).temporary_file("one"), Worker(work).pipe.recv()
+    assert ours.rpartition(".")[2].split("-")[:2] != theirs.rpartition(".")[2].split("-")[:2]
+    assert ours != Paths(str(root)).temporary_file("one")
 
 
 def test_two_writers_of_one_task_never_share_a_temporary_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

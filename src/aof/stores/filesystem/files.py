@@ -43,6 +43,11 @@ class TaskFiles:
         name = f"{task_id}.md"
         return [folder for folder, path in self._paths.folders if os.access(path + name, os.F_OK)]
 
+    def elsewhere(self, task_id: str, expected: str) -> bool:
+        """Whether another folder than the expected one holds a file of this name; there should be none."""
+        name = f"{task_id}.md"
+        return any(folder != expected and os.access(path + name, os.F_OK) for folder, path in self._paths.folders)
+
     def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
         """Write a version: over the file where it lies, then into its folder, with the task's own files.
 

@@ -34,8 +34,17 @@ ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
 UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
 IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
-_process = os.urandom(4).hex()  # two containers may share a directory and have the same process ID
 _numbers = count()
+
+
+def _name_process() -> None:
+    global _process  # noqa: PLW0603 - a child needs a name of its own, and asking for the ID each time is a system call
+    _process = f"{os.getpid()}-{os.urandom(4).hex()}"  # two containers may share a directory and have the same ID
+
+
+_process = ""
+_name_process()
+os.register_at_fork(after_in_child=_name_process)
 
 
 class Paths:
@@ -83,7 +92,7 @@ class Paths:
 
     def temporary_file(self, name: str) -> str:
         """A temporary file that no other writer uses, in this process or another."""
-        return f"{self.temporary}/{name}.{os.getpid()}-{_process}-{next(_numbers)}"
+        return f"{self.temporary}/{name}.{_process}-{next(_numbers)}"
 
     def relative(self, path: str) -> str:
         """The path as events and answers name it."""

@@ -249,10 +249,10 @@ class FilesystemStore(Parts):
             self.doubted.discard(task_id)
             return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
-        present = self.files.present(task_id)
-        if head is None and not present and self.heads.knows_day_of(task_id):
-            return units.Loaded(None)
-        if head is not None and present == [head.folder]:
+        if head is None:
+            if not self.files.present(task_id) and self.heads.knows_day_of(task_id):
+                return units.Loaded(None)
+        elif not self.files.elsewhere(task_id, head.folder):
             try:
                 found = read_seen(self.paths.task(head.folder, task_id))
             except OSError:
