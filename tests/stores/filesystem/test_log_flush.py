@@ -79,6 +79,21 @@ def test_a_log_whose_healing_fails_stays_poisoned(bench: Bench) -> None:
     assert bench.texts() == ["one", "two", "three"]
 
 
+def test_a_log_that_cannot_be_restated_still_says_how_far_it_was_flushed(bench: Bench) -> None:
+    """The next opener needs that to find that flushed events are missing."""
+    bench.append(MONDAY, "one")
+    with bench.file().open("ab") as file:
+        file.write(b'{"seq":2')
+    bench.disk.fails = "write_new"
+    with pytest.raises(OSError, match="Input/output error"):
+        bench.log.restate()
+    flushed = bench.log.flushed()
+    assert flushed is not None
+    assert flushed.seq == 1
+    bench.log.restate()
+    assert bench.log.flushed() is None
+
+
 def test_a_failed_flush_at_the_end_of_a_day_poisons_the_log_too(bench: Bench) -> None:
     bench.append(MONDAY, "one")
     bench.disk.fails = "flush"

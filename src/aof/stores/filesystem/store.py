@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.unit import FilesystemUnit, Loaded
     from aof.stores.filesystem.working_copy.changes import Examined
 
+_TRIES = 20
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
 
@@ -198,6 +199,8 @@ class FilesystemStore(Parts):
 
     def _save_checkpoint(self) -> None:
         """The caller holds every stripe, so that nothing is half written."""
+        with suppress(OSError):  # what dead writers left harms nobody
+            self.files.sweep()
         self.log.refresh(sound=True)
         self.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
         position = self.log.position
@@ -232,10 +235,10 @@ class FilesystemStore(Parts):
             self.doubted.discard(task_id)
             return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
-        present = self.files.present(task_id)
-        if head is None and not present and self.heads.knows_day_of(task_id):
-            return units.Loaded(None)
-        if head is not None and present == [head.folder]:
+        if head is None:
+            if not self.files.present(task_id) and self.heads.knows_day_of(task_id):
+                return units.Loaded(None)
+        elif not self.files.elsewhere(task_id, head.folder):
             try:
                 found = read_seen(self.paths.task(head.folder, task_id))
             except OSError:
@@ -246,6 +249,13 @@ class FilesystemStore(Parts):
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # where somebody deleted locks, two may put the same files right
+                return self._examined_once(task_id, writable=writable)
+            self.renew()
+        return self._examined_once(task_id, writable=writable)
+
+    def _examined_once(self, task_id: str, *, writable: bool) -> Loaded:
         history = self.histories.of(task_id)
         found = changes.examine(self.paths, self.files, history, task_id)
         while found.edit is not None or found.problem is not None:
