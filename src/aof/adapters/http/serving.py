@@ -7,12 +7,14 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
-from aof.adapters.http.connections import Connections, Listener
+from aof.adapters.http.connections import Accepted, Acceptor, Connections, Listener
 from aof.adapters.http.protocol import BoundedProtocol, Times
 from aof.adapters.http.traffic import Traffic
 from aof.core.errors import Unavailable
@@ -26,8 +28,8 @@ _STARTUP_FAILED = 3
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What connections may take: their number in total and per address, and the time of each wait."""
 
-    connections: int = 512
-    per_address: int = 256
+    connections: int = 4096
+    per_address: int = 2048
     times: Times = Times()
 
 
@@ -83,7 +85,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,
-            loop="asyncio",  # another one would not ask our listener whether there is a place
+            loop="asyncio",
             ws="none",
             lifespan="on",
             log_level="warning",
@@ -122,6 +124,8 @@ class _Server(uvicorn.Server):
         self._limits = limits
         self._traffic = traffic
         self._encrypted = encrypted
+        self._acceptors: list[Acceptor] = []
+        self.servers = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
@@ -129,7 +133,6 @@ class _Server(uvicorn.Server):
         if self.lifespan.should_exit:
             sys.exit(_STARTUP_FAILED)
         connections = Connections(self._limits.connections, self._limits.per_address, self._traffic)
-        loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.Protocol:
             return BoundedProtocol(
@@ -141,19 +144,30 @@ class _Server(uvicorn.Server):
                 traffic=self._traffic,
             )
 
-        self.servers = []
         for bound in sockets or ():
+            bound.listen(_BACKLOG)
             encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
-            listener = Listener.of(bound, connections, self._traffic)
-            self.servers.append(
-                await loop.create_server(
-                    protocol,
-                    sock=listener,
-                    backlog=_BACKLOG,
-                    ssl=encrypted,
-                    ssl_handshake_timeout=self._limits.times.headers if encrypted is not None else None,
-                )
-            )
+            serve = partial(_begin, protocol, encrypted, self._limits.times.headers)
+            self._acceptors.append(Acceptor(Listener.of(bound, connections, self._traffic), serve))
         self.started = True
         if self._started is not None:
             self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, and end after what is being answered."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+
+
+async def _begin(
+    protocol: Callable[[], asyncio.Protocol], encrypted: ssl.SSLContext | None, seconds: float, connection: Accepted
+) -> None:
+    """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
+    with suppress(OSError):
+        await asyncio.get_running_loop().connect_accepted_socket(
+            protocol,
+            connection,
+            ssl=encrypted,
+            ssl_handshake_timeout=seconds if encrypted is not None else None,
+        )
