@@ -31,6 +31,10 @@ else:  # questions need none of these
     ports = Lazily("aof.ports.store")
 
 
+_FEW = 10  # messages that one send delivers without a pause
+_LONGEST_PAUSE = 0.05  # seconds
+
+
 class Messaging(Asking):
     """What agents tell AOF, and what AOF makes of a run that has ended."""
 
@@ -40,7 +44,8 @@ class Messaging(Asking):
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
         `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
-        limit; what comes after the limit is refused with one answer, the last.
+        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
+        followed by a pause as long as it took, so that others get half of the time.
         """
         from aof.app.router import Router
 
@@ -53,8 +58,11 @@ class Messaging(Asking):
             if left <= 0:
                 answers.append(router.refuse_rest(self._policy.messages_per_send, 1 + sum(1 for _ in waiting)))
                 break
+            began = self._clock.monotonic()
             answers.append(router.deliver(message, run or self._run))
             left -= answers[-1].outcome != "ignored"
+            if len(answers) > _FEW and answers[-1].outcome != "ignored":
+                self._clock.sleep(min(self._clock.monotonic() - began, _LONGEST_PAUSE))
         return tuple(answers)
 
     def remark(self, kind: str, payload: dict[str, Any]) -> None:
