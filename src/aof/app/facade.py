@@ -509,7 +509,8 @@ class Facade:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
         `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
-        limit; what comes after the limit is refused with one answer, the last.
+        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
+        followed by a pause as long as it took, so that others get half of the time.
         """
         return self.services.messages.send(*messages, run=run)
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from aof.core.model.events import Event
     from aof.core.model.task import Task
 
+_FEW = 10  # messages that one send delivers without a pause
+_LONGEST_PAUSE = 0.05  # seconds
+
 
 class MessageService:
     """What agents tell AOF, and what AOF makes of a session that has ended."""
@@ -41,7 +44,8 @@ class MessageService:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
         `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
-        limit; what comes after the limit is refused with one answer, the last.
+        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
+        followed by a pause as long as it took, so that others get half of the time.
         """
         here, caller = self._environment, self._principal
         delivery = router.Router(
@@ -58,8 +62,13 @@ class MessageService:
             if left <= 0:
                 answers.append(delivery.refuse_rest(most, 1 + sum(1 for _ in waiting)))
                 break
+            began = here.clock.monotonic()
             answers.append(delivery.deliver(message, run or caller.run))
-            left -= answers[-1].outcome != "ignored"
+            if answers[-1].outcome == "ignored":
+                continue
+            left -= 1
+            if len(answers) > _FEW:
+                here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
         return tuple(answers)
 
     def remark(self, kind: str, payload: dict[str, Any]) -> None:
