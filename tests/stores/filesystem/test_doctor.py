@@ -20,7 +20,7 @@ from aof.core.model.errors import AofError, LogDamaged
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
 from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore

@@ -66,7 +66,7 @@ def _tree(root: Path) -> dict[str, bytes]:
 def _unsettled(root: Path) -> set[str]:
     store = open_store(root, doctor=True)
     try:
-        return {problem.code for problem in store.checkup().problems}
+        return {problem.code for problem in store.working_copy.diagnose().problems}
     finally:
         store.close()
 
@@ -99,7 +99,7 @@ def _die_and_go_on(shm_path: Path, name: str) -> None:
             _unsettled(root)
             assert _tree(root) == left, "who only looks repairs nothing"
             with closing(open_store(root, doctor=True, boot_id=lambda: "the next")) as looking:
-                assert "not_recovered" in {one.code for one in looking.checkup().advice}
+                assert "not_recovered" in {one.code for one in looking.working_copy.diagnose().advice}
             assert _tree(root) == left, "after a restart neither"
             with closing(open_store(root)) as store:
                 fabric_on(store, before.clock).edit(other, title="Done meanwhile")

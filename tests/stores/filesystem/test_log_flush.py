@@ -250,7 +250,7 @@ def test_nobody_answers_from_an_event_that_may_be_lost(tmp_path: Path, question:
     store = open_store(tmp_path / "data")
     with pytest.raises(LogPoisoned):
         QUESTIONS[question](fabric_on(store))
-    store.heal()
+    store.working_copy.repair()
     QUESTIONS[question](fabric_on(store))
     store.close()
 
@@ -273,9 +273,9 @@ def test_a_healed_log_is_followed_by_its_files_again(tmp_path: Path) -> None:
     root = tmp_path / "data"
     poisoned(root)
     store = open_store(root)
-    assert [problem.code for problem in store.checkup().problems] == ["log_poisoned"]
-    store.heal()
-    assert not store.checkup().problems
+    assert [problem.code for problem in store.working_copy.diagnose().problems] == ["log_poisoned"]
+    store.working_copy.repair()
+    assert not store.working_copy.diagnose().problems
     store.close()
     check_invariants(root)
     check_it_goes_on(root)

@@ -89,11 +89,14 @@ class PortableService:
     def _odd(self, lives: Lives) -> dict[str, str]:
         """What people did to files. A file that somebody is writing right now is looked at again when that is over."""
         found: dict[str, str] = {}
+        files = self._store.working_copy
+        if files is None:
+            return found
         for life in lives.by_id.values():
-            if self._store.odd(life.task) is None:
+            if files.file_status(life.task) is None:
                 continue
             with self._store.unit(ports.Scope(read=frozenset({life.task.id}))):
-                odd = self._store.odd(life.task)
+                odd = files.file_status(life.task)
             if odd is not None:
                 found[life.task.id] = odd
         return found

@@ -96,8 +96,14 @@ class ReadModels:
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
         note = self._chart.noting() or (lambda _task: None)
+        files = self._store.working_copy
         return tuple(
-            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
+            Row.of(
+                task,
+                task.blocked.reason if task.blocked else note(task),
+                files.file_status(task) if files is not None else None,
+            )
+            for task in tasks
         )
 
     def show(self, task_id: str) -> dict[str, Any]:
