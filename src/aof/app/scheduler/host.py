@@ -7,7 +7,6 @@ recorded, and concerns that run alone. Must not know how workers are run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,9 +19,9 @@ from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
-from aof.app.runs.brief import brief
 from aof.app.runs.grant import holding
 from aof.app.scheduler.steps import Steps
+from aof.app.scheduler.work import work_of
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
 from aof.core.model.events import Draft
@@ -39,8 +38,6 @@ from aof.ports.runner import Ended, Runner, Work
 from aof.ports.store import Scope
 
 WORKER = "process"
-_GRACE = 5.0
-_NONCE = 16  # bytes
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
 _NAMED = 40  # variables that one warning lists
 
@@ -142,25 +139,7 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        runner = agent.runner
-        work = Work(
-            task_id=whole.id,
-            hop=hop,
-            place=run_place(whole.id, hop),
-            run_id=claimed.run_id,
-            epoch=claimed.epoch,
-            attempt=claimed.attempt,
-            agent=agent.id,
-            command=runner.command,
-            env=runner.env,
-            inherit_env=runner.inherit_env,
-            cwd=runner.cwd,
-            brief=brief(whole, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
-            secret=claimed.secret if isinstance(claimed.secret, str) else "",
-            nonce=os.urandom(_NONCE).hex(),
-            messages=runner.messages,
-            grace=(runner.grace_ms or _GRACE * 1000) / 1000,
-        )
+        work = work_of(whole, agent, claimed, hop, earlier)
         try:
             self.runner.start(work)
         except RunnerFailed as error:

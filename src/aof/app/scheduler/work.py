@@ -1,0 +1,40 @@
+"""What a runner is given to start a worker: the command, its surroundings, the brief. Must not know how it is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from aof.app.operations.results import Claimed
+from aof.app.runs.brief import brief
+from aof.core.model.ids import run_place
+from aof.core.model.org_chart import Agent
+from aof.core.model.run import Run
+from aof.core.model.task import Task
+from aof.ports.runner import Work
+
+_GRACE = 5.0
+_NONCE = 16  # bytes
+
+
+def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier: Iterable[Run]) -> Work:
+    """The work of a claimed run; `earlier` are the runs of the task before it."""
+    runner = agent.runner
+    return Work(
+        task_id=task.id,
+        hop=hop,
+        place=run_place(task.id, hop),
+        run_id=claimed.run_id,
+        epoch=claimed.epoch,
+        attempt=claimed.attempt,
+        agent=agent.id,
+        command=runner.command,
+        env=runner.env,
+        inherit_env=runner.inherit_env,
+        cwd=runner.cwd,
+        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+        secret=claimed.secret if isinstance(claimed.secret, str) else "",
+        nonce=os.urandom(_NONCE).hex(),
+        messages=runner.messages,
+        grace=(runner.grace_ms or _GRACE * 1000) / 1000,
+    )
