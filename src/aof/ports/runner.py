@@ -47,6 +47,12 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
     output: dict[str, Any] = {}
 
+    @property
+    def how(self) -> str:
+        """How it ended, for people."""
+        how = f"was ended by signal {self.signal}" if self.signal is not None else f"exited with code {self.exit_code}"
+        return f"{how} ({self.stopped})" if self.stopped else how
+
 
 class Listener(Protocol):
     """Who is told what workers do."""

@@ -277,7 +277,7 @@ class Hosting:
         """Record how the worker ended, then end its session by what that means."""
         work, run = ended.work, self._of(ended.work)
         self.freed |= work.place in self.waiting
-        self._tell("exit", work.task_id, f"{work.agent} {_how(ended)}")
+        self._tell("exit", work.task_id, f"{work.agent} {ended.how}")
         run.gone = True
         run.steps.add(
             ("exit", lambda: self._recorded(ended)),
@@ -339,7 +339,7 @@ class Hosting:
         if self._has_reported(work.task_id, work.place, work.run_id):
             self._end_session(work)
         else:
-            self._failed(work.task_id, work.run_id, "max_execution_time", _how(ended), "timed_out")
+            self._failed(work.task_id, work.run_id, "max_execution_time", ended.how, "timed_out")
 
     def _cancelled(self, ended: Ended) -> None:
         self._do(c.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
@@ -394,9 +394,3 @@ _DUE: tuple[tuple[_Moment, str, Callable[[Hosting, _Hosted], None]], ...] = (  #
     (lambda run: None if run.gone else run.ends_at, "end", Hosting._out_of_time),  # noqa: SLF001
     (lambda run: None if run.over else run.beat_at, "heartbeat", Hosting._beat),  # noqa: SLF001
 )
-
-
-def _how(ended: Ended) -> str:
-    signal = ended.signal
-    how = f"was ended by signal {signal}" if signal is not None else f"exited with code {ended.exit_code}"
-    return f"{how} ({ended.stopped})" if ended.stopped else how
