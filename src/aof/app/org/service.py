@@ -15,6 +15,7 @@ from aof.core.model import commands as c
 from aof.core.model import org_chart, workflow_state
 from aof.core.model.errors import UnusableOrgChart
 from aof.core.org import routing, standing, work_profile
+from aof.core.validation import required_capabilities
 from aof.ports.lists import Row
 
 TYPE_CHECKING = False
@@ -79,9 +80,9 @@ class Organising(Questions):
             task = self.get(task_id)
             asked = work_profile.work_of(task.routing, task.profile)
         else:
-            if problem := work_profile.bad_capabilities("capabilities", capabilities):
+            if problem := required_capabilities.bad_capabilities("capabilities", capabilities):
                 raise problem
-            profile = {work_profile.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
+            profile = {required_capabilities.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
             asked = work_profile.work_of(Routing(agent=agent, role=role, team=team, tags=tuple(tags)), profile)
         return routing.route(self.org, asked, self.org_load())
 

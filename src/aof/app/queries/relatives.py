@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aof.app.portable.service import Snapshots
 from aof.app.queries import graph
-from aof.core.runs import lease
+from aof.core.model import run
 from aof.ports import store
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Families(Snapshots):
                 with self.store.unit(store.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
                     if task is not None and task.lease is not None:
-                        ends[task_id] = lease.lease_end(task.lease, unit.heartbeat(task_id))
+                        ends[task_id] = run.lease_end(task.lease, unit.heartbeat(task_id))
             except store.ScopeTooNarrow:
                 continue
         return ends

@@ -22,10 +22,10 @@ from aof.core.model import commands as c
 from aof.core.model.errors import AofError, UnusableOrgChart
 from aof.core.model.ids import OURSELVES, attempt_of
 from aof.core.model.policy import Policy
+from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import held_leases
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import present
 from aof.core.scheduling.crew import STARTED, Crew, Nobody
 from aof.core.scheduling.org_crew import crew_of

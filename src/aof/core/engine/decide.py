@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.engine import decide_gated
+from aof.core.engine import decide_gated, update
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.org import callers, guard
-from aof.core.runs import completion, lease, process_exit, recovery, retry, review
+from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
     cancellation,
@@ -25,7 +25,6 @@ from aof.core.tasks import (
     links,
     maintenance,
     manual_edit,
-    update,
 )
 from aof.core.validation import limits
 from aof.core.workflows import control, failures
@@ -36,7 +35,7 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
-        return command.decide(records, now)
+        return command.decide(records, now, decide)
     refusal = _unheard(records, command) or _forbidden(records, command)
     return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
@@ -108,7 +107,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Claim: lease.claim,
     c.Beat: lease.beat,
     c.Release: lease.release,
-    c.Report: edit.report,
+    c.Report: progress.report,
     c.Update: update.update,
     c.Edit: edit.edit,
     c.Complete: completion.complete,

@@ -15,8 +15,8 @@ from aof.core.engine.known import Known, ids
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
-from aof.core.model.run import Result
 from aof.core.org import capacity, standing
+from aof.core.runs import reported_result
 from aof.core.tasks.cancellation import topmost
 from aof.core.tasks.creation import bad_key
 from aof.core.tasks.manual_edit import theirs
@@ -31,7 +31,7 @@ def needs(command: c.OnTask, known: Records) -> Needs:
     describe = _NEEDS.get(type(command))
     if describe is not None:
         return describe(command, Known(known))
-    return command.needs(known) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
+    return command.needs(known, needs) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
 
 
 def _create(command: c.Create, known: Known) -> Needs:
@@ -163,22 +163,14 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     cancelled = task is not None and task.cancel is not None
     base = _cancelling(command, known) if cancelled else _ending(command, known)
     running = _running(command, known)
-    files = referred(known.records, command.task_id)
+    files = reported_result.referred(known.records, command.task_id)
     return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
 
 
 def _timing_out(command: c.OnTask, known: Known) -> Needs:
     """A hop whose run has reported is ended by that."""
-    running, files = _running(command, known), referred(known.records, command.task_id)
+    running, files = _running(command, known), reported_result.referred(known.records, command.task_id)
     return msgspec.structs.replace(_ending(command, known), results=running, files=files)
-
-
-def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that the reported results of a task, or of its hops, refer to."""
-    hops = f"{task_id}/hops/"
-    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
-    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
-    return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 
 def _dependency(command: c.AddDependency, _known: Known) -> Needs:

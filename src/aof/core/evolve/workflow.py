@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import ready
-from aof.core.evolve.task import begun_lease, progressed, run_by
+from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.task import Failure, Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of

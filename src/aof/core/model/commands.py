@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,20 +45,23 @@ class OnTask(Command, frozen=True, kw_only=True):
 
 
 class OwnRule(OnTask, frozen=True, kw_only=True):
-    """A command that brings its own rule, so that only who gives it loads that.
+    """A command that brings its own rule, so that only callers that give it load that rule.
 
-    The rule is asked in any case, also where there is no such task.
+    The rule is asked in any case, also where there is no such task. Where it carries out another command, it asks the
+    dispatch tables, which it gets as arguments: rules stand below them.
     """
 
-    if TYPE_CHECKING:  # what each of them defines
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """What must be locked and loaded; asked again with more known, as the table `needs` is."""
+        raise NotImplementedError
 
-        def needs(self, known: Records) -> Needs:
-            """What must be locked and loaded; asked again with more known, as `needs` is."""
-            ...
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """What it does to what is loaded."""
+        raise NotImplementedError
 
-        def decide(self, records: Records, now: int) -> Verdict:
-            """What it does to what is loaded."""
-            ...
+
+Decide = Callable[[Records, OnTask, int], Verdict]
+NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):

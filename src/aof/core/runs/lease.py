@@ -9,10 +9,10 @@ from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
-from aof.core.model.times import iso, millis
+from aof.core.model.times import iso
 from aof.core.runs.authentication import unproven
-from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies, graph
+from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
 from aof.core.validation import limits
 from aof.core.validation.limits import REASON, names, text
@@ -74,15 +74,6 @@ def stale(task: Task, run: str) -> StaleLease:
         Call("show", {"task_id": task.id}),
         run_id=run[:80],
     )
-
-
-def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
-    """When the lease ends: the later of what it says and the same run's last heartbeat, which may know both."""
-    end = millis(lease.expires_at)
-    if heartbeat is None or heartbeat.run_id != lease.run_id:
-        return end
-    last = millis(heartbeat.expires_at)
-    return last if heartbeat.pulse is not None else max(end, last)
 
 
 def claim(records: Records, command: Claim, now: int) -> Verdict:

@@ -6,12 +6,11 @@ from aof.core.model.commands import Expire
 from aof.core.model.errors import AofError
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Result
-from aof.core.runs.failure import close_run
-from aof.core.runs.lease import lease_end
+from aof.core.model.run import Result, lease_end
 from aof.core.runs.reported_result import apply_reported
-from aof.core.runs.retry import requeue_or_bury
+from aof.core.runs.retry import requeue_or_dead_letter
 from aof.core.tasks import cancellation
+from aof.core.tasks.attempts import close_run
 
 
 def expire(records: Records, command: Expire, now: int) -> Verdict:
@@ -35,7 +34,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     )
     if task.cancel is not None:
         return Decision(drafts=(lost, *closed, *cancellation.settled(records, task, now)))
-    followed = requeue_or_bury(
+    followed = requeue_or_dead_letter(
         records,
         task,
         now,

@@ -31,3 +31,11 @@ def _warning(task: Task, result: Result, ref: str) -> Draft:
     detail = f"the result of {result.run_id} refers to {ref}, which is not there"
     payload = {"code": "missing_file", "path": ref, "detail": detail}
     return Draft(type="task.warning", task_id=task.id, run_id=result.run_id, payload=payload)
+
+
+def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
+    """The files that the reported results of a task, or of its hops, refer to."""
+    hops = f"{task_id}/hops/"
+    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
+    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
+    return frozenset((task_id, ref) for ref in refs if ref is not None)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from aof.core.model.ids import run_place
+from aof.core.model.run import lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
 from aof.core.scheduling.snapshot import Action

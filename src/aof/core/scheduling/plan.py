@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import priority_rank
 from aof.core.model.policy import Policy
+from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout
 from aof.core.scheduling.crew import Crew, Nobody

@@ -7,13 +7,14 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.hashing import hexdigest
+from aof.core.evolve import work_log
 from aof.core.model.commands import Create
 from aof.core.model.errors import AofError, Call, IdTaken, InvalidInput, KeyConflict
 from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
-from aof.core.tasks import dependencies, graph, work_log
+from aof.core.tasks import dependencies, graph
 from aof.core.validation import limits
 from aof.core.validation.task_fields import malformed
 

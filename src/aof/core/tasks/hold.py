@@ -7,8 +7,8 @@ from aof.core.model.errors import Call
 from aof.core.model.lifecycle import BLOCKED_KINDS, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies
+from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation.limits import REASON, choice, text
 

@@ -9,8 +9,8 @@ from aof.core.model.commands import Alert, Bury, Promote
 from aof.core.model.errors import AofError
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.runs.failure import failure
-from aof.core.runs.retry import buried
+from aof.core.tasks.attempts import failure
+from aof.core.tasks.dead_letter import dead_lettered
 from aof.core.tasks.transitions import transition
 from aof.core.validation.limits import REASON, text
 
@@ -34,7 +34,8 @@ def bury(records: Records, command: Bury, now: int) -> Verdict:
     last = task.last_error
     code, message = (last.code, last.message) if last is not None else ("attempts_used_up", command.reason)
     error = failure(task, now, code, message, last.cause if last is not None else "failed")
-    return _unsaid(command.reason) or Decision(drafts=buried(records, task, now, reason=command.reason, error=error))
+    drafts = dead_lettered(records, task, now, reason=command.reason, error=error)
+    return _unsaid(command.reason) or Decision(drafts=drafts)
 
 
 def alert(records: Records, command: Alert, _now: int) -> Verdict:

@@ -17,10 +17,10 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.runs.failure import close_run, failure
-from aof.core.runs.retry import buried, revived
 from aof.core.tasks import cancellation, dependencies, graph
+from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.creation import bad_edges, born
+from aof.core.tasks.dead_letter import dead_lettered, revived
 from aof.core.tasks.edit import no_draft_any_more
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits
@@ -136,7 +136,7 @@ def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Dra
     closed = close_run(task, now, status="cancelled", code="moved_by_hand")
     if target == "deadletter":
         error = failure(task, now, "moved_by_hand", MOVED, "failed")
-        return (*closed, *buried(records, task, now, reason=MOVED, error=error))
+        return (*closed, *dead_lettered(records, task, now, reason=MOVED, error=error))
     if target == "blocked":
         return (*closed, to_blocked(task, now, kind="blocked", reason=MOVED, by=command.acting))
     if target in ("ready", "backlog"):

@@ -11,8 +11,7 @@ from typing import Any, Final
 from aof.core.model.errors import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
-from aof.core.org import work_profile
-from aof.core.validation import limits
+from aof.core.validation import limits, required_capabilities
 
 _ROUTES: Final = ("agent", "role", "team", "workflow")
 _LONGEST_TTL_MS: Final = 7 * 24 * 3_600_000
@@ -68,7 +67,7 @@ def _profile(field: str, value: object) -> AofError | None:
     if problem is not None or not isinstance(value, dict) or "requiredCapabilities" not in value:
         return problem
 
-    return work_profile.bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
+    return required_capabilities.bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
 
 
 def _list(field: str, value: object) -> AofError | None:

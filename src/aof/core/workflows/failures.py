@@ -11,15 +11,14 @@ from aof.core.model import commands as c
 from aof.core.model.errors import AofError, InvalidInput
 from aof.core.model.ids import run_place
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Result
+from aof.core.model.run import Result, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import HopState, workflow_of
-from aof.core.runs.failure import next_cause
-from aof.core.runs.lease import lease_end
 from aof.core.runs.reported_result import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure
 from aof.core.tasks import cancellation
+from aof.core.tasks.attempts import next_cause
 from aof.core.workflows.claim import hop_named
 from aof.core.workflows.hop_lease import held
 from aof.core.workflows.outcomes import follow

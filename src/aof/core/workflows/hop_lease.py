@@ -12,9 +12,10 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.runs import progress
 from aof.core.runs.authentication import unproven
 from aof.core.runs.lease import bad_beat, beat_after
-from aof.core.tasks import edit, graph
+from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.workflows.transaction import Walk
 
@@ -87,7 +88,7 @@ def report(records: Records, command: c.Report, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    draft = edit.progress_of(task, command, hop.run_id)
+    draft = progress.progress_of(task, command, hop.run_id)
     if isinstance(draft, AofError):
         return draft
     draft.payload["hop"] = hop.id

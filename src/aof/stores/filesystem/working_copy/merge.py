@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import ready
+from aof.core.evolve import work_log
 from aof.core.model.errors import AofError
 from aof.core.model.task import Task
-from aof.core.tasks import work_log
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.tasks.merge import merge_fields, merge_text
 from aof.stores.filesystem.working_copy import canonical, markdown

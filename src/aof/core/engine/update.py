@@ -1,7 +1,7 @@
 """`update`: a new body, a new status, or a mere sign of life, in one commit.
 
-Every status change goes through the operation that it really is, so that no way around the rules exists.
-Must not know who may do it.
+A dispatch table as `decide` is: every status change goes to the rule of the command that it really is, so that no way
+around the rules exists. Must not know who may do it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from aof.core.model.lifecycle import STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.runs import completion, lease, retry, review
-from aof.core.runs.failure import failure
 from aof.core.tasks import cancellation, dependencies, graph, hold
+from aof.core.tasks.attempts import failure
+from aof.core.tasks.dead_letter import dead_lettered
 from aof.core.tasks.edit import replace_body
 from aof.core.tasks.transitions import no_edge, transition
 from aof.core.validation import limits
@@ -114,14 +115,14 @@ def _approve(records: Records, command: Update, now: int) -> Verdict:
     return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Approve)), now)
 
 
-def _bury(records: Records, command: Update, now: int) -> Verdict:
+def _give_up(records: Records, command: Update, now: int) -> Verdict:
     task = records.task(command.task_id)
     message = command.reason or f"given up by {command.acting}"
     if task.status == "in-progress":
         given = {"code": "given_up", "message": message, "retryable": False}
         return retry.fail(records, msgspec.convert(same(command) | given, ready(Fail)), now)
     error = failure(task, now, "given_up", message, "failed")
-    return Decision(drafts=retry.buried(records, task, now, reason=message, error=error))
+    return Decision(drafts=dead_lettered(records, task, now, reason=message, error=error))
 
 
 def _block(records: Records, command: Update, now: int) -> Verdict:
@@ -167,7 +168,7 @@ _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {
     ("*", "ready"): _queue,
     ("*", "review"): _submit,
     ("*", "done"): _approve,
-    ("*", "deadletter"): _bury,
+    ("*", "deadletter"): _give_up,
     ("*", "blocked"): _block,
     ("*", "cancelled"): _cancel,
 }
