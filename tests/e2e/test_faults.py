@@ -20,8 +20,9 @@ from aof.app.fabric import Fabric
 from aof.app.scheduler import host, tick
 from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.tick import Tick
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LockTimeout
 from aof.core.messages.message import Message
-from aof.core.model.errors import AofError, LockTimeout
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.entrypoints import daemon

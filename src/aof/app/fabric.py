@@ -18,22 +18,11 @@ from aof.app.runs import claimed_run
 from aof.app.tasks.control import Controlling
 from aof.app.tasks.relations import Relating
 from aof.app.workflows.service import Gating
+from aof.core.errors import org as org_errors
+from aof.core.errors import runs as run_errors
+from aof.core.errors import tasks as task_errors
+from aof.core.errors.base import AofError, Call, Internal, InvalidInput, Refused, Unavailable
 from aof.core.model import commands as c
-from aof.core.model.errors import (
-    AgentInactive,
-    AlreadyClaimed,
-    AofError,
-    AtCapacity,
-    Call,
-    IdTaken,
-    Internal,
-    InvalidInput,
-    NothingReady,
-    Refused,
-    Unauthenticated,
-    Unavailable,
-    UnreadableTask,
-)
 from aof.core.validation import limits
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
@@ -166,7 +155,9 @@ class Fabric(Gating, Relating, Controlling, Families):
             except (Unavailable, Internal):  # something may have come of it
                 raise
             except AofError as error:
-                if error.details.get("task_id") != task_id or not isinstance(error, IdTaken | UnreadableTask):
+                if error.details.get("task_id") != task_id or not isinstance(
+                    error, task_errors.IdTaken | task_errors.UnreadableTask
+                ):
                     self.store.put_back_id(task_id)
                     raise
                 continue  # a person has a file of this name; the next number is free
@@ -232,11 +223,11 @@ class Fabric(Gating, Relating, Controlling, Families):
         for candidate in self._offers(given["agent"]):
             try:
                 return self._claimed(self._command(c.Claim, given | {"task_id": candidate}))
-            except (AtCapacity, AgentInactive, Unauthenticated):
+            except (org_errors.AtCapacity, org_errors.AgentInactive, org_errors.Unauthenticated):
                 raise  # no other task would fare better
-            except (AlreadyClaimed, Refused, UnreadableTask):
+            except (run_errors.AlreadyClaimed, Refused, task_errors.UnreadableTask):
                 continue
-        raise NothingReady(
+        raise task_errors.NothingReady(
             f"there is nothing that {given['agent']} can claim now",
             "see what each task waits for",
             Call("ready", {"explain": True}),
@@ -247,7 +238,7 @@ class Fabric(Gating, Relating, Controlling, Families):
     ) -> Beaten:
         """Show that the run's worker lives."""
         ttl_ms = _ttl_ms(ttl)
-        done = self._on(c.Beat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
+        done = self._on(c.RecordHeartbeat, task_id, run=run, agent=agent, ttl_ms=ttl_ms)
         beat = done.decision.heartbeat
         assert beat is not None
         return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
@@ -273,7 +264,7 @@ class Fabric(Gating, Relating, Controlling, Families):
     ) -> Reported:
         """Report progress of the current run."""
         done = self._on(
-            c.Report,
+            c.ReportProgress,
             task_id,
             run=run,
             agent=agent,

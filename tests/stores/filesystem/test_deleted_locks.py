@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.errors import AlreadyClaimed, AofError, StorageFailed
+from aof.core.errors.base import AofError
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.storage import StorageFailed
 from aof.core.model.events import Draft
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow

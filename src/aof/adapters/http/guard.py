@@ -19,7 +19,8 @@ from aof.adapters.http.limits.grants import Grants
 from aof.adapters.http.limits.traffic import Traffic, network_of
 from aof.adapters.http.names import check_names
 from aof.app.operations.call import Caller
-from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge, TooManyRequests, Unauthenticated
+from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge, TooManyRequests
+from aof.core.errors.org import Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.app.commands import notifications, unit_of_work
 from aof.app.operations.arguments import invalid
 from aof.app.org.service import Organising
@@ -28,7 +28,7 @@ class Carrying(Organising):
 
     def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
         try:
-            return msgspec.convert(given, ready(kind))
+            return msgspec.convert(given, prepare_type(kind))
         except msgspec.ValidationError as error:
             raise invalid(str(error), kind, given) from None
 

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator
 
 from aof.app.commands.authenticated import Asking
 from aof.app.operations import results
+from aof.core.errors import messages as message_errors
+from aof.core.errors import runs as run_errors
+from aof.core.errors import tasks as task_errors
+from aof.core.errors.base import Call, InvalidInput
 from aof.core.messages import session
 from aof.core.model import events, workflow_state
-from aof.core.model.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
 from aof.core.model.ids import task_of_run
 from aof.ports import store as ports
 
@@ -91,13 +94,13 @@ class Messaging(Asking):
         """Go on with the others where a person must look at one."""
         try:
             return carry_out(command)
-        except UnreadableTask:
+        except task_errors.UnreadableTask:
             return None  # until somebody has corrected its file
-        except UnreadableResult as problem:
+        except run_errors.UnreadableResult as problem:
             self._reject_result(task, problem)
             return None
 
-    def _reject_result(self, task: Task, problem: UnreadableResult) -> None:
+    def _reject_result(self, task: Task, problem: run_errors.UnreadableResult) -> None:
         """Said once for each run and problem, however often somebody looks."""
         from aof.app.messages.router import record
 
@@ -132,7 +135,9 @@ class Messaging(Asking):
                 found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
             if found:
                 return found[0]
-        raise HandoffNotFound(f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoffs", {}))
+        raise message_errors.HandoffNotFound(
+            f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoffs", {})
+        )
 
 
 def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:

@@ -11,9 +11,9 @@ from aof.app.operations import results
 from aof.app.org import view
 from aof.app.queries.lists import Listed
 from aof.app.queries.queries import Questions
+from aof.core.errors import org as org_errors
 from aof.core.model import commands as c
 from aof.core.model import org_chart, workflow_state
-from aof.core.model.errors import UnusableOrgChart
 from aof.core.org import routing, standing, work_profile
 from aof.core.validation import required_capabilities
 from aof.ports.lists import Row
@@ -127,15 +127,25 @@ class Organising(Questions):
         """The same for whoever only looks: a chart that cannot be used keeps nobody from looking."""
         try:
             return self._chart()
-        except UnusableOrgChart:
+        except org_errors.UnusableOrgChart:
             return None
 
     def _policy_for(self, command: c.OnTask) -> Policy:
         """What a command is decided by: work that is under way goes on while a broken chart is being mended."""
         try:
             chart = self._chart()
-        except UnusableOrgChart:
-            if isinstance(command, c.Beat | c.Report | c.Release | c.Fail | c.Settle | c.Expire | c.TimeOut | c.TakeIn):
+        except org_errors.UnusableOrgChart:
+            if isinstance(
+                command,
+                c.RecordHeartbeat
+                | c.ReportProgress
+                | c.Release
+                | c.Fail
+                | c.Settle
+                | c.Expire
+                | c.TimeOut
+                | c.ImportEdit,
+            ):
                 return self._policy
             raise
         if chart is None:
@@ -182,7 +192,7 @@ class Organising(Questions):
         chart = self._chart_to_read()
         if chart is None:
             return None
-        known: dict[work_profile.Work, str | None] = {}
+        known: dict[work_profile.WorkProfile, str | None] = {}
 
         def note(task: Task) -> str | None:
             if task.status not in _NOT_TAKEN_YET:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from aof._support import gc_pause
 from aof.app.portable import log, scene
 from aof.app.queries import history
+from aof.core.errors.base import InvalidInput
 from aof.core.model import ids
-from aof.core.model.errors import InvalidInput
 from aof.core.runs import lease_clock
 from aof.ports.progress import Say, silent
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from aof.app.commands import unit_of_work
 from aof.app.queries import explain, history
 from aof.app.queries.read_models import Reading
-from aof.core.model.errors import Call, TaskNotFound
+from aof.core.errors import tasks as task_errors
+from aof.core.errors.base import Call
 from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
@@ -48,7 +49,9 @@ class Questions:
         """The task as a record."""
         task = unit_of_work.look(self.store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
-            raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
+            raise task_errors.TaskNotFound(
+                f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id
+            )
         return task
 
     def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:

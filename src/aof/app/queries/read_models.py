@@ -8,8 +8,9 @@ import msgspec
 
 from aof.app.commands import unit_of_work
 from aof.app.queries.lists import Listed, Summary
+from aof.core.errors import tasks as task_errors
+from aof.core.errors.base import Call, InvalidInput
 from aof.core.model import times
-from aof.core.model.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
 from aof.core.model.ids import is_part, is_task_id, task_of_run
 from aof.core.model.lifecycle import STATUSES
 from aof.core.runs import lease_clock
@@ -53,9 +54,9 @@ class Reading:
         else:
             hint, call = "list what there is", Call("list", {})
         if not found:
-            raise TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
+            raise task_errors.TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
         shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
-        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
+        raise task_errors.AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
 
     def query(
         self,
@@ -129,7 +130,9 @@ class Reading:
 
         task = unit_of_work.look(self._store, self._clock, self._policy, self.resolve(task_id))
         if task is None:
-            raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
+            raise task_errors.TaskNotFound(
+                f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id
+            )
         with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))

@@ -19,8 +19,9 @@ import msgspec
 
 from aof.app.operations.results import Claimed, Moved, Reported, Sent
 from aof.app.scheduler.service import Scheduling
+from aof.core.errors.base import AofError, Call, Conflict, InvalidInput, NotFound
+from aof.core.errors.runs import StaleLease
 from aof.core.model import workflow_state
-from aof.core.model.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
 from aof.core.model.ids import attempt_of, task_of_run
 from aof.core.model.task import Lease, Task
 from aof.core.runs.lease import BEATS_A_LEASE

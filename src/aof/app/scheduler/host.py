@@ -22,8 +22,9 @@ from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
 from aof.app.runs.claimed_run import holding
 from aof.app.scheduler.steps import Steps
+from aof.core.errors.base import AofError, Conflict, NotFound
+from aof.core.errors.runs import RunnerFailed
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES, attempt_of, run_place
 from aof.core.model.kinds import Cause

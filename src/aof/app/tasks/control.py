@@ -43,4 +43,4 @@ class Controlling(Asking):
 
     def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Put a finished task away."""
-        return self._moved(c.Archive, task_id, actor=actor)
+        return self._moved(c.ArchiveTask, task_id, actor=actor)

@@ -29,11 +29,11 @@ class Relating(Asking):
         self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self._linked(c.Link, task_id, kind, target, actor, reason=reason)
+        return self._linked(c.AddLink, task_id, kind, target, actor, reason=reason)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
         """Remove such a connection."""
-        return self._linked(c.Unlink, task_id, kind, target, actor)
+        return self._linked(c.RemoveLink, task_id, kind, target, actor)
 
     def _linked(
         self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
@@ -42,7 +42,7 @@ class Relating(Asking):
         if kind in ("child", "blocks"):
             task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
         if kind == "blocked_by":
-            change = self.dep_add if command is c.Link else self.dep_remove
+            change = self.dep_add if command is c.AddLink else self.dep_remove
             change(task_id, target, actor=actor)
             task = self.get(task_id)
             return results.Moved(task_id=task.id, status=task.status)

@@ -10,17 +10,11 @@ from aof.app.operations import results
 from aof.app.queries.lists import Listed
 from aof.app.scheduler.service import Scheduling
 from aof.app.workflows import view
+from aof.core.errors import tasks as task_errors
+from aof.core.errors import workflows as workflow_errors
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.model import commands as c
 from aof.core.model import workflow_state
-from aof.core.model.errors import (
-    AofError,
-    Call,
-    InvalidInput,
-    InvalidWorkflow,
-    NotAttached,
-    TaskNotFound,
-    WorkflowNotFound,
-)
 from aof.core.model.ids import OURSELVES, is_part, is_task_id
 from aof.core.validation import findings
 
@@ -109,7 +103,7 @@ class Gating(Scheduling):
         """A task that somebody wrote by hand begins its workflow when it is first taken."""
         try:
             return super()._execute(command)
-        except NotAttached as refused:
+        except workflow_errors.NotAttached as refused:
             super()._execute(self._attaching(refused.details["task_id"], refused.details["workflow"], OURSELVES))
             return super()._execute(command)
 
@@ -123,7 +117,7 @@ class Gating(Scheduling):
             return report.document
         first = next(finding for finding in report.findings if finding.severity == "error")
         line = f"line {first.line}: " if first.line is not None else ""
-        raise InvalidWorkflow(
+        raise workflow_errors.InvalidWorkflow(
             f"the workflow '{name}' cannot be used: {line}{first.detail}",
             f"{first.fix}; see all that is wrong",
             Call("workflow_check", {"name": name}),
@@ -138,7 +132,7 @@ class Gating(Scheduling):
 
         known = self.workflows()
         otherwise = f"use one of: {', '.join(known)}" if known else "write it to workflows/NAME.yaml first"
-        raise WorkflowNotFound(
+        raise workflow_errors.WorkflowNotFound(
             f"there is no workflow '{name[:80]}'",
             findings.suggestion(name[:80], known, otherwise),
             Call("workflow_check", {}),
@@ -163,5 +157,5 @@ class Gating(Scheduling):
             return True
         try:
             return is_part(name) and bool(self.resolve(name))
-        except TaskNotFound:
+        except task_errors.TaskNotFound:
             return False

@@ -16,8 +16,8 @@ from aof.core.workflows import claim, control, failures, hop_lease, outcomes
 
 _DECIDERS: Final[dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]]] = {
     c.Claim: claim.claim,
-    c.Beat: hop_lease.beat,
-    c.Report: hop_lease.report,
+    c.RecordHeartbeat: hop_lease.heartbeat,
+    c.ReportProgress: hop_lease.report,
     c.Release: hop_lease.release,
     c.Complete: outcomes.complete,
     c.Approve: outcomes.approve,

@@ -17,9 +17,9 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
 from aof.core.org import capacity, standing
 from aof.core.runs import reported_result
+from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
 from aof.core.tasks.creation import bad_key
-from aof.core.tasks.manual_edit import theirs
 
 _GRAPH = frozenset({"graph"})
 
@@ -185,7 +185,7 @@ def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
     return msgspec.structs.replace(base, read=base.read | blocker, names=_GRAPH)
 
 
-def _link(command: c.Link, known: Known) -> Needs:
+def _link(command: c.AddLink, known: Known) -> Needs:
     own = frozenset({command.task_id})
     if command.kind == "parent":
         parent = known.gatekeepers(command.target_id)
@@ -200,10 +200,10 @@ def _update(command: c.Update, known: Known) -> Needs:
     return msgspec.structs.replace(base, heartbeats=_running(command, known))
 
 
-def _take_in(command: c.TakeIn, known: Known) -> Needs:
+def _take_in(command: c.ImportEdit, known: Known) -> Needs:
     own = frozenset({command.task_id})
     task = known.task(command.task_id)
-    given = theirs(command.created if command.created is not None else command.changes)
+    given = manual_edit.theirs(command.created if command.created is not None else command.changes)
     base = _MOVES.get(str(command.status), _returning)(command, known)
     edges = given.get("dependsOn")
     parent = given.get("parentId")
@@ -232,8 +232,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.CreateGated: _create,
     c.Claim: _claiming,
     c.Complete: _completing,
-    c.Beat: _beating,
-    c.Report: _beating,
+    c.RecordHeartbeat: _beating,
+    c.ReportProgress: _beating,
     c.Release: _judging,
     c.Approve: _judging,
     c.Reject: _judging,
@@ -246,10 +246,10 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Settle: _settling,
     c.Expire: _expire,
     c.Promote: _judging,
-    c.Bury: _ending,
+    c.DeadLetter: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
-    c.Link: _link,
+    c.AddLink: _link,
     c.Update: _update,
-    c.TakeIn: _take_in,
+    c.ImportEdit: _take_in,
 }

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import (
     Approve,
     Block,
@@ -23,7 +25,6 @@ from aof.core.model.commands import (
     Unblock,
     Update,
 )
-from aof.core.model.errors import AofError, NotReady
 from aof.core.model.ids import task_of_run
 from aof.core.model.lifecycle import STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
@@ -93,7 +94,7 @@ def same(command: Update) -> dict[str, str | None]:
 
 def _claim(records: Records, command: Update, now: int) -> Verdict:
     given = same(command) | {"secret_digest": command.secret_digest}
-    return lease.claim(records, msgspec.convert(given, ready(Claim)), now)
+    return lease.claim(records, msgspec.convert(given, prepare_type(Claim)), now)
 
 
 def _rework(records: Records, command: Update, now: int) -> Verdict:
@@ -103,16 +104,20 @@ def _rework(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:
-    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Release)), now)
+    return lease.release(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(Release)), now
+    )
 
 
 def _submit(records: Records, command: Update, now: int) -> Verdict:
     given = {"outcome": "needs_review", "summary": command.reason}
-    return completion.complete(records, msgspec.convert(same(command) | given, ready(Complete)), now)
+    return completion.complete(records, msgspec.convert(same(command) | given, prepare_type(Complete)), now)
 
 
 def _approve(records: Records, command: Update, now: int) -> Verdict:
-    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Approve)), now)
+    return review.approve(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(Approve)), now
+    )
 
 
 def _give_up(records: Records, command: Update, now: int) -> Verdict:
@@ -120,18 +125,18 @@ def _give_up(records: Records, command: Update, now: int) -> Verdict:
     message = command.reason or f"given up by {command.acting}"
     if task.status == "in-progress":
         given = {"code": "given_up", "message": message, "retryable": False}
-        return retry.fail(records, msgspec.convert(same(command) | given, ready(Fail)), now)
+        return retry.fail(records, msgspec.convert(same(command) | given, prepare_type(Fail)), now)
     error = failure(task, now, "given_up", message, "failed")
     return Decision(drafts=dead_lettered(records, task, now, reason=message, error=error))
 
 
 def _block(records: Records, command: Update, now: int) -> Verdict:
     reason = command.reason or f"blocked by {command.acting}"
-    return hold.block(records, msgspec.convert(same(command) | {"reason": reason}, ready(Block)), now)
+    return hold.block(records, msgspec.convert(same(command) | {"reason": reason}, prepare_type(Block)), now)
 
 
 def _unblock(records: Records, command: Update, now: int) -> Verdict:
-    return hold.unblock(records, msgspec.convert(same(command), ready(Unblock)), now)
+    return hold.unblock(records, msgspec.convert(same(command), prepare_type(Unblock)), now)
 
 
 def _shelve(records: Records, command: Update, _now: int) -> Verdict:
@@ -149,13 +154,13 @@ def _queue(records: Records, command: Update, now: int) -> Verdict:
 
 def _cancel(records: Records, command: Update, now: int) -> Verdict:
     return cancellation.cancel(
-        records, msgspec.convert(same(command) | {"reason": command.reason}, ready(CancelTask)), now
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(CancelTask)), now
     )
 
 
 def _retry(records: Records, command: Update, now: int) -> Verdict:
     given = {"reason": command.reason or "retried"}
-    return retry.retry(records, msgspec.convert(same(command) | given, ready(RetryTask)), now)
+    return retry.retry(records, msgspec.convert(same(command) | given, prepare_type(RetryTask)), now)
 
 
 _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.engine import update as updating
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.lifecycle import allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -67,23 +67,23 @@ def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
 
 def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     given = updating.same(command) | {"secret_digest": command.secret_digest}
-    return claim.claim(records, msgspec.convert(given, ready(c.Claim)), now)
+    return claim.claim(records, msgspec.convert(given, prepare_type(c.Claim)), now)
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     return hop_lease.release(
-        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, ready(c.Release)), now
+        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, prepare_type(c.Release)), now
     )
 
 
 def _unblock(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return control.unblock(records, msgspec.convert(updating.same(command), ready(c.Unblock)), now)
+    return control.unblock(records, msgspec.convert(updating.same(command), prepare_type(c.Unblock)), now)
 
 
 def _retry(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
     return control.retry(
         records,
-        msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, ready(c.RetryTask)),
+        msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, prepare_type(c.RetryTask)),
         now,
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.evolve import work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
@@ -74,7 +74,7 @@ def _created(event: Event) -> Task:
     extra = fields.pop("extra", {})
     stamps = dict.fromkeys(("createdAt", "lastTransitionAt"), event.timestamp)
     fields = stamps | fields | {"id": event.task_id, "rev": event.seq, "updatedAt": event.timestamp}
-    task = msgspec.convert(fields, ready(Task))
+    task = msgspec.convert(fields, prepare_type(Task))
     return _replace(task, body=body, extra=extra, layout=event.layout)
 
 
@@ -85,11 +85,11 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if task.status == "in-progress":
         changes["lease"] = None
     if target == "blocked":
-        changes["blocked"] = msgspec.convert(payload["blocked"], ready(Blocked))
+        changes["blocked"] = msgspec.convert(payload["blocked"], prepare_type(Blocked))
     elif task.blocked is not None:
         changes["blocked"] = None
     if "error" in payload:
-        changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
+        changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
     if task.gated and task.status in ("blocked", "backlog"):
         changes["workflow"] = workflow.resumed(task.workflow, event.timestamp)
     if target in FINISHED:
@@ -116,7 +116,7 @@ def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
 
 def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
-    error = msgspec.convert(payload["error"], ready(Failure))
+    error = msgspec.convert(payload["error"], prepare_type(Failure))
     if payload["counts"]:
         retry = run_by(task.retry, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
         return {"retry": retry, "last_error": error}
@@ -147,7 +147,7 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
                 whole.pop(name, None)
             else:
                 whole[name] = value
-    fresh = msgspec.convert(whole, ready(Task))
+    fresh = msgspec.convert(whole, prepare_type(Task))
     renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
     for name in ("rev", "updated_at", "layout"):
         del renewed[name]

@@ -9,10 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.messages import NestedDelegation, ParentNotFound
+from aof.core.errors.runs import NotLeaseHolder
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.messages.message import Message
 from aof.core.messages.sender import is_held, sender
-from aof.core.model.commands import Block, Decide, Link, NeedsOf
-from aof.core.model.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
+from aof.core.model.commands import AddLink, Block, Decide, NeedsOf
 from aof.core.model.events import Draft
 from aof.core.model.handoff import Handoff, Request, handoff_id
 from aof.core.model.lifecycle import FINISHED, allows
@@ -114,7 +117,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             and routing.refusal(chart, work_profile.work_of(child.routing, child.profile), self.actor) is None
         ):
             return None
-        changes = Link(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
+        changes = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
         return rights.not_allowed(records, chart, child, changes)
 
     def _repeats(self, last: Handoff) -> bool:

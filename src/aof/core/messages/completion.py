@@ -9,14 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import StaleLease
 from aof.core.messages.message import Message
 from aof.core.messages.sender import held_hop, sender
 from aof.core.model.commands import Decide, NeedsOf
-from aof.core.model.errors import AofError, Call, InvalidInput, StaleLease
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_place, task_of_run
 from aof.core.model.records import Decision, Needs, Records, Verdict
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, workflow_of
 from aof.core.runs.completion import LEADS_TO
@@ -93,8 +94,10 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             for hop in own
         )
 
-    def _repeats_result(self, earlier: Result | AofError | None, hop: HopState) -> bool:
-        return isinstance(earlier, Result) and earlier.run_id == hop.run_id and self._repeats(earlier, str(hop.agent))
+    def _repeats_result(self, earlier: RunResult | AofError | None, hop: HopState) -> bool:
+        return (
+            isinstance(earlier, RunResult) and earlier.run_id == hop.run_id and self._repeats(earlier, str(hop.agent))
+        )
 
     def _of_task(self, records: Records, task: Task) -> Verdict:
         if task.lease is None:
@@ -103,7 +106,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if isinstance(holder, AofError):
             return holder
         earlier = records.results[task.id]
-        if isinstance(earlier, Result) and earlier.run_id == task.lease.run_id and self._repeats(earlier, holder):
+        if isinstance(earlier, RunResult) and earlier.run_id == task.lease.run_id and self._repeats(earlier, holder):
             return Decision()
         payload = {"outcome": self.outcome, "result": self._result_of(holder)}
         return Decision(
@@ -123,7 +126,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         what = f"{task.id} is {task.status}: nobody is running it, so there is no run to report on"
         return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 
-    def _repeats(self, earlier: Result, agent: str) -> bool:
+    def _repeats(self, earlier: RunResult, agent: str) -> bool:
         """Whether a result that is on record says the same."""
         return _said(earlier) == self._result_of(agent)
 
@@ -142,7 +145,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return {name: value for name, value in result.items() if value is not None}
 
 
-def _said(result: Result) -> dict[str, Any]:
+def _said(result: RunResult) -> dict[str, Any]:
     """The part of a result that its sender chose."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
     return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt", "hop")}

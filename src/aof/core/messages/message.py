@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from aof.core.errors.base import AofError
 from aof.core.model.commands import Decide, OwnRule
-from aof.core.model.errors import AofError
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 

@@ -5,8 +5,9 @@ The run that sends a message names the hop; without a run it is the only hop of 
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.runs import NotLeaseHolder
 from aof.core.model.commands import OnTask
-from aof.core.model.errors import AofError, Call, NotLeaseHolder
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, workflow_of
 from aof.core.runs.lease import authorize, not_holder

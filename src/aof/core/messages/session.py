@@ -5,8 +5,8 @@ Must not know who noticed the end.
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError
 from aof.core.model.commands import Decide, Expire, Fail, NeedsOf, OwnRule, Settle
-from aof.core.model.errors import AofError
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Lease, Task
 from aof.core.runs.authentication import lease_of, unproven

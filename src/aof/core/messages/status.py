@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from aof.core.errors.base import AofError
+from aof.core.errors.runs import NotLeaseHolder
 from aof.core.messages.message import Message
 from aof.core.messages.sender import held_hop, is_held, sender
-from aof.core.model.commands import Claim, Decide, Fail, NeedsOf, Report, Update
-from aof.core.model.errors import AofError, NotLeaseHolder
+from aof.core.model.commands import Claim, Decide, Fail, NeedsOf, ReportProgress, Update
 from aof.core.model.events import Draft
 from aof.core.model.ids import task_of_run
 from aof.core.model.kinds import Status
@@ -115,7 +116,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
             return Decision(drafts=(note,) if said else ())
         if not said:
             return decide(records, self._update(), now) if self.status == task.status else Decision()
-        report = Report(
+        report = ReportProgress(
             actor=self.actor,
             run=self.run,
             proven=self.proven,

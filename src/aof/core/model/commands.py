@@ -112,7 +112,7 @@ class Claim(OnTask, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class Beat(OnTask, frozen=True, kw_only=True):
+class RecordHeartbeat(OnTask, frozen=True, kw_only=True):
     """A sign of life from the run's host."""
 
     ttl_ms: int | None = None
@@ -124,7 +124,7 @@ class Release(OnTask, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Report(OnTask, frozen=True, kw_only=True):
+class ReportProgress(OnTask, frozen=True, kw_only=True):
     """Append progress to the running run."""
 
     text: str | None = None
@@ -225,7 +225,7 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
     reason: str
 
 
-class Archive(OnTask, frozen=True, kw_only=True):
+class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Put a finished task away, out of scheduling and lists."""
 
 
@@ -241,7 +241,7 @@ class RemoveDependency(OnTask, frozen=True, kw_only=True):
     blocker_id: str
 
 
-class Link(OnTask, frozen=True, kw_only=True):
+class AddLink(OnTask, frozen=True, kw_only=True):
     """Add an edge that orders nothing."""
 
     kind: str
@@ -249,7 +249,7 @@ class Link(OnTask, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Unlink(OnTask, frozen=True, kw_only=True):
+class RemoveLink(OnTask, frozen=True, kw_only=True):
     """Remove such an edge."""
 
     kind: str
@@ -272,7 +272,7 @@ class Promote(OnTask, frozen=True, kw_only=True):
     reason: str
 
 
-class Bury(OnTask, frozen=True, kw_only=True):
+class DeadLetter(OnTask, frozen=True, kw_only=True):
     """Give up a waiting task that has failed as often as it may."""
 
     reason: str
@@ -294,7 +294,7 @@ class Exited(OnTask, frozen=True, kw_only=True):
     output: dict[str, Any] = {}
 
 
-class TakeIn(OnTask, frozen=True, kw_only=True):
+class ImportEdit(OnTask, frozen=True, kw_only=True):
     """A person's edit or move of the file: what they changed, as the store found it."""
 
     changes: dict[str, Any] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
-class Scheduling:
+class SchedulingPolicy:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
 
     `handoff_ms` is how long a handoff without a due date may stay unanswered by who is not started.
@@ -37,7 +37,7 @@ class Scheduling:
         self.handoff_ms = handoff_ms
 
 
-_USUAL = Scheduling()
+_USUAL = SchedulingPolicy()
 
 
 class Policy:
@@ -52,7 +52,7 @@ class Policy:
         retry_factor: int = 3,
         retry_cap_ms: int = 900_000,
         resource_slots: Mapping[str, int] = _NONE,
-        scheduling: Scheduling = _USUAL,
+        scheduling: SchedulingPolicy = _USUAL,
         maintainers: tuple[str, ...] = (),
         require_secret: bool = False,
         strict: bool = False,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.events import Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
-from aof.core.model.run import Heartbeat, Result
+from aof.core.model.run import Heartbeat, RunResult
 from aof.core.model.task import Task
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Records(msgspec.Struct, kw_only=True):
     run_tag: str = "00000000"
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
-    results: dict[str, Result | AofError | None] = {}
+    results: dict[str, RunResult | AofError | None] = {}
     handoffs: dict[str, tuple[Handoff, ...]] = {}
     missing: set[tuple[str, str]] = set()
     above: dict[str, tuple[str, ...]] = {}

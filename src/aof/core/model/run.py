@@ -39,7 +39,7 @@ class Run(_Document, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
-class Result(_Document, frozen=True, kw_only=True):
+class RunResult(_Document, frozen=True, kw_only=True):
     """`run_result.json`: what the run reported. It belongs to its run and to no other.
 
     A list that was reported is written also when it is empty.

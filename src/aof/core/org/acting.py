@@ -6,8 +6,9 @@ chart or strict identity binds callers. Must not know how a caller has proven it
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.org import ActorMismatch
 from aof.core.model import commands as c
-from aof.core.model.errors import ActorMismatch, Call
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.task import Task

@@ -5,8 +5,8 @@ Asked of commands that a caller gave, and not of what AOF does by itself. Must n
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.records import Records
 from aof.core.org.acting import delivered_by, impersonation
 from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate

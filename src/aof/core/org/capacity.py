@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aof.core.model.errors import AtCapacity, Call
+from aof.core.errors.base import Call
+from aof.core.errors.org import AtCapacity
 from aof.core.model.org_chart import Agent, OrgChart
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.org_chart import SCHEMA_VERSION, OrgChart
 from aof.core.org.chart_references import dangling
 from aof.core.org.chart_values import impossible
@@ -41,7 +41,7 @@ def judge(document: Any, migrations: Mapping[int, Step] = MIGRATIONS, newest: in
     findings = tuple(_with_agent(finding, document) for finding in misshapen(document, OrgChart))
     if findings:
         return Judged(None, findings)
-    chart = msgspec.convert(document, ready(OrgChart))
+    chart = msgspec.convert(document, prepare_type(OrgChart))
     findings = (*impossible(chart), *dangling(chart))
     usable = all(finding.severity != "error" for finding in findings)
     return Judged(chart if usable else None, findings)

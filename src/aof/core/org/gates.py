@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import NotAllowed, Unauthenticated
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, NotAllowed, Unauthenticated
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again

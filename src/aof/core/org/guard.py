@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import AgentInactive, NoRoute, NotRouted
 from aof.core.model import commands as c
-from aof.core.model.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
@@ -26,7 +27,7 @@ def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError 
     """Why the chart does not allow the command; None when it does."""
     if isinstance(command, c.Create):
         return unknown_names(chart, {"agent": command.assignee, "role": command.role, "team": command.team})
-    if isinstance(command, c.Expire | c.Settle | c.TakeIn | c.TimeOut | c.Attach):
+    if isinstance(command, c.Expire | c.Settle | c.ImportEdit | c.TimeOut | c.Attach):
         return None
     task = records.look(command.task_id)
     if isinstance(command, c.Edit) and isinstance(given := command.changes.get("routing"), dict):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import NotAllowed, SelfApproval
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, NotAllowed, SelfApproval
 from aof.core.model.org_chart import OrgChart, RoleKind
 from aof.core.model.records import Records
 from aof.core.model.task import Task
@@ -43,11 +44,11 @@ _STEERING: Final = (
     c.Resume,
     c.RetryTask,
     c.Edit,
-    c.Archive,
+    c.ArchiveTask,
     c.AddDependency,
     c.RemoveDependency,
-    c.Link,
-    c.Unlink,
+    c.AddLink,
+    c.RemoveLink,
 )
 _MOVES_OF_A_RUN: Final = ("ready", "review", "blocked", "deadletter")
 

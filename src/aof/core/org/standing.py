@@ -6,7 +6,8 @@ chart is a person, whom the chart does not bind. Must not know tasks or commands
 
 from __future__ import annotations
 
-from aof.core.model.errors import Call, NotAllowed
+from aof.core.errors.base import Call
+from aof.core.errors.org import NotAllowed
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 

@@ -14,7 +14,7 @@ from aof.core.validation.required_capabilities import required
 _MOST_LEVEL: Final = 3
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class WorkProfile(msgspec.Struct, frozen=True, kw_only=True):
     """A task as routing sees it. `capabilities` are names, each with how proficient one must at least be in it."""
 
     agent: str | None = None
@@ -26,10 +26,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk | None = None
 
 
-def work_of(routing: Routing, profile: dict[str, Any]) -> Work:
+def work_of(routing: Routing, profile: dict[str, Any]) -> WorkProfile:
     """The task's routing, and what its profile asks for; what no one could understand there asks for nothing."""
     level, risk = profile.get("autonomyLevel"), profile.get("risk")
-    return Work(
+    return WorkProfile(
         agent=routing.agent,
         role=routing.role,
         team=routing.team,

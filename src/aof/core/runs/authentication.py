@@ -10,9 +10,11 @@ from typing import Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import ActorMismatch, Unauthenticated
+from aof.core.errors.runs import StaleLease
 from aof.core.model import commands as c
 from aof.core.model import workflow_state
-from aof.core.model.errors import ActorMismatch, AofError, Call, StaleLease, Unauthenticated
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
@@ -21,9 +23,9 @@ _DIGITS: Final = 64
 _HEX: Final = frozenset("0123456789abcdef")
 _LONGEST: Final = 320
 _CALLS: Final[dict[type[c.OnTask], str]] = {
-    c.Beat: "heartbeat",
+    c.RecordHeartbeat: "heartbeat",
     c.Release: "release",
-    c.Report: "progress",
+    c.ReportProgress: "progress",
     c.Update: "update",
     c.Complete: "complete",
     c.Fail: "fail",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from aof.core.model.commands import Beat, Claim, OnTask, Release
-from aof.core.model.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
@@ -170,7 +171,7 @@ def too_long(records: Records, agent: str, ttl_ms: int) -> AofError | None:
     )
 
 
-def beat(records: Records, command: Beat, now: int) -> Verdict:
+def heartbeat(records: Records, command: RecordHeartbeat, now: int) -> Verdict:
     """A sign of life: no event, only a later end of the lease."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
@@ -181,7 +182,7 @@ def beat(records: Records, command: Beat, now: int) -> Verdict:
     return Decision(heartbeat=next_beat(records, task, now, command.ttl_ms), agent=holder)
 
 
-def bad_beat(records: Records, command: Beat, holder: str) -> AofError | None:
+def bad_beat(records: Records, command: RecordHeartbeat, holder: str) -> AofError | None:
     """What is wrong with the length that a sign of life asks for."""
     ttl = command.ttl_ms
     return None if ttl is None else bad_ttl("ttl_ms", ttl) or too_long(records, holder, ttl)

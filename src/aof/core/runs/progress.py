@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aof.core.model.commands import Report
-from aof.core.model.errors import AofError, Call, InvalidInput
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.model.commands import ReportProgress
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -16,7 +16,7 @@ _RESERVED: Final = frozenset({"workLog", "note", "blockers", "at", "runId", "hop
 _PERCENT: Final = 100
 
 
-def report(records: Records, command: Report, now: int) -> Verdict:
+def report(records: Records, command: ReportProgress, now: int) -> Verdict:
     """Append progress to the current run; it is a sign of life too."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
@@ -28,7 +28,7 @@ def report(records: Records, command: Report, now: int) -> Verdict:
     return Decision(drafts=(draft,), heartbeat=next_beat(records, task, now), agent=holder)
 
 
-def progress_of(task: Task, command: Report, run: str | None) -> Draft | AofError:
+def progress_of(task: Task, command: ReportProgress, run: str | None) -> Draft | AofError:
     """The event of a run's progress, or what is wrong with it."""
     given = (("text", command.text), ("percent", command.percent), ("phase", command.phase))
     payload: dict[str, Any] = command.facts | {name: value for name, value in given if value is not None}
@@ -41,7 +41,7 @@ def progress_of(task: Task, command: Report, run: str | None) -> Draft | AofErro
     return Draft(type="task.progress", task_id=task.id, run_id=run, payload=payload)
 
 
-def _bad_report(task: Task, command: Report, payload: dict[str, Any]) -> AofError | None:
+def _bad_report(task: Task, command: ReportProgress, payload: dict[str, Any]) -> AofError | None:
     if taken := sorted(_RESERVED & command.facts.keys()):
         return InvalidInput(f"{', '.join(taken)} cannot be reported as a fact", "use another name for it")
     if command.percent is not None and not 0 <= command.percent <= _PERCENT:

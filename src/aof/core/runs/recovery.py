@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError
 from aof.core.model.commands import Expire
-from aof.core.model.errors import AofError
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Result, lease_end
+from aof.core.model.run import RunResult, lease_end
 from aof.core.runs.reported_result import apply_reported
 from aof.core.runs.retry import requeue_or_dead_letter
 from aof.core.tasks import cancellation
@@ -24,7 +24,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     result = records.results[task.id]
     if isinstance(result, AofError) and task.cancel is None:
         return result  # what was reported cannot be told, so nothing is guessed
-    if isinstance(result, Result) and result.run_id == lease.run_id and task.cancel is None:
+    if isinstance(result, RunResult) and result.run_id == lease.run_id and task.cancel is None:
         reason = f"stale_heartbeat_{result.outcome}"
         return Decision(drafts=apply_reported(records, task, result, now, reason), agent=lease.agent)
     lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import AofError, Call, NotFound
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.commands import Fail, RetryTask
-from aof.core.model.errors import AofError, Call, InvalidTransition, NotFound
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import CAUSES, FINISHED
 from aof.core.model.policy import Policy

@@ -7,8 +7,9 @@ Must not know how a worker is stopped.
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.commands import CancelTask, Settle
-from aof.core.model.errors import Call, InvalidTransition
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import FINISHED

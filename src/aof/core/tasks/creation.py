@@ -7,9 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.hashing import hexdigest
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import IdTaken, KeyConflict
 from aof.core.evolve import work_log
 from aof.core.model.commands import Create
-from aof.core.model.errors import AofError, Call, IdTaken, InvalidInput, KeyConflict
 from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.tasks import DependencyCycle
 from aof.core.model.commands import AddDependency, RemoveDependency
-from aof.core.model.errors import Call, DependencyCycle, InvalidInput
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import FAILED

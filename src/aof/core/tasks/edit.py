@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.evolve import work_log
-from aof.core.model.commands import Archive, Edit
-from aof.core.model.errors import AofError, Call, InvalidInput, InvalidTransition
+from aof.core.model.commands import ArchiveTask, Edit
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
@@ -92,7 +93,7 @@ def no_draft_any_more(task: Task, changes: dict[str, Any]) -> tuple[Draft, ...]:
     return (Draft(type="task.accepted", task_id=task.id),) if cleared else ()
 
 
-def archive(records: Records, command: Archive, _now: int) -> Verdict:
+def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
     """Put a finished task away."""
     task = records.task(command.task_id)
     if task.archived:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core.model.errors import AofError, Call, CancelRequested, NotReady, ResourceBusy, TaskNotFound
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.tasks import CancelRequested, NotReady, ResourceBusy, TaskNotFound
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Records

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
 from aof.core.model.commands import Block, Pause, Resume, Unblock
-from aof.core.model.errors import Call
 from aof.core.model.lifecycle import BLOCKED_KINDS, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task

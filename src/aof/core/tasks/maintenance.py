@@ -5,8 +5,8 @@ Must not know the plan.
 
 from __future__ import annotations
 
-from aof.core.model.commands import Alert, Bury, Promote
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model.commands import Alert, DeadLetter, Promote
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.tasks.attempts import failure
@@ -25,7 +25,7 @@ def promote(records: Records, command: Promote, _now: int) -> Verdict:
     return _unsaid(command.reason) or Decision(drafts=(transition(task, "ready", reason=command.reason),))
 
 
-def bury(records: Records, command: Bury, now: int) -> Verdict:
+def dead_letter(records: Records, command: DeadLetter, now: int) -> Verdict:
     """Give up a task that has failed as often as it may."""
     task = records.task(command.task_id)
     spent = task.retry.failures >= task.retry.max_attempts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.model.errors import Call, InvalidTransition
+from aof.core.errors.base import Call
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import TRANSITIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 from aof.core.validation import limits
 
 KEY: Final = "requiredCapabilities"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.model.errors import AofError, InvalidInput
+from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
 from aof.core.validation import limits, required_capabilities

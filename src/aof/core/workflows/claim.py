@@ -5,8 +5,12 @@ Each hop has its own lease, so that hops really run beside each other. Must not 
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.org import SelfApproval
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import NotReady
+from aof.core.errors.workflows import HopRoleMismatch
 from aof.core.model import commands as c
-from aof.core.model.errors import AlreadyClaimed, AofError, Call, HopRoleMismatch, InvalidInput, NotReady, SelfApproval
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat

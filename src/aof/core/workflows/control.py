@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.workflows import InvalidWorkflow, NotAttached
 from aof.core.evolve.task import evolve_draft
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import NotReady
+from aof.core.errors.workflows import OutcomeRequired
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, InvalidInput, NotReady, OutcomeRequired
 from aof.core.model.ids import run_id, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
