@@ -24,7 +24,7 @@ from aof.core.errors.runs import StaleLease
 from aof.core.model import workflow_state
 from aof.core.model.ids import attempt_of, task_of_run
 from aof.core.model.task import Lease, Task
-from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.validation.limits import NOTES
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             file_path=fabric.store.path_of(task),
             secret=secret or msgspec.UNSET,
         )
-        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / BEATS_A_LEASE)
+        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / BEATS_PER_LEASE)
         return held
 
     @property

@@ -41,7 +41,7 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
-    """Why this caller may not give the command: it is somebody else, or the gates are not its to change or to pass."""
+    """Why this caller may not give the command: it acts under another name, or may not change or pass the gates."""
     policy = records.policy
     asked = policy.binds or policy.require_secret or command.vouched == "secret" or command.limited
     if not asked or not (command.outside or isinstance(command, c.Edit)):
@@ -51,7 +51,7 @@ def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
-    """Why the command is not even looked at: a nameless caller, no such task, or one that is being cancelled."""
+    """Why the command is not considered at all: no caller's name, no such task, or one that is being cancelled."""
     problem = limits.line("actor", command.actor, _NAME, required=True) or limits.line("run", command.run, _NAME)
     if problem or (problem := limits.name("agent", command.agent)):
         return problem

@@ -46,7 +46,7 @@ def _create(command: c.Create, known: Known) -> Needs:
 
 
 def _starting(command: c.OnTask, known: Known) -> Needs:
-    """A new run reads the dependencies, the children it may wait for, and who occupies the resource."""
+    """A new run reads the dependencies, the children it may wait for, and the tasks that occupy the resource."""
     task = known.task(command.task_id)
     own = frozenset({command.task_id})
     if task is None or task.status not in ("ready", "review"):
@@ -110,13 +110,13 @@ def _judging(command: c.OnTask, known: Known) -> Needs:
 
 
 def _returning(command: c.OnTask, known: Known) -> Needs:
-    """Who goes back to waiting looks whether the dependencies are alive."""
+    """A task that goes back to waiting reads whether its dependencies are alive."""
     task = known.task(command.task_id)
     return Needs(write=frozenset({command.task_id}), read=frozenset(ids(task.depends_on if task else ())))
 
 
 def _ending(command: c.OnTask, known: Known) -> Needs:
-    """What may kill or revive a task tells its dependents; they look at their other dependencies."""
+    """A command that may end or revive a task tells its dependents; these read their other dependencies."""
     own = frozenset({command.task_id})
     task = known.task(command.task_id)
     waiting = known.dependents(command.task_id)

@@ -1,4 +1,4 @@
-"""`update`: a new body, a new status, or a mere sign of life, in one commit.
+"""`update`: a new body, a new status, or only a renewed lease, in one commit.
 
 A dispatch table as `decide` is: every status change goes to the rule of the command that it really is, so that no way
 around the rules exists. Must not know who may do it.
@@ -58,7 +58,7 @@ def update(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _writer(task: Task, command: Update, *, writes: bool) -> str | AofError | None:
-    """The holder that this update counts for; None where nobody runs the task, or somebody merely looks at one."""
+    """The holder that this update counts for; None where the task is not running, or the update changes nothing."""
     if task.lease is not None:
         holder = lease.authorize(task, command)
         return holder if isinstance(holder, str) or writes or command.run is not None else None
@@ -87,7 +87,7 @@ def move(records: Records, task: Task, command: Update, now: int) -> Verdict:
 
 
 def same(command: Update) -> dict[str, str | None]:
-    """Who acts, on what, and what proves it."""
+    """The fields that every command on a task shares: who acts, on which task, and the proof."""
     names = ("actor", "agent", "run", "task_id", "proven", "proof")
     return {name: getattr(command, name) for name in names}
 

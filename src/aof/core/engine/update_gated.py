@@ -44,7 +44,7 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
 
 
 def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
-    """Who holds a hop shows life by it; nobody else writes to a running task."""
+    """An update by the holder of a hop renews its lease; nobody else writes to a running task."""
     workflow = workflow_of(task)
     if not workflow.running() and command.run is None:
         return Decision()

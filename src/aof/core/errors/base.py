@@ -49,7 +49,7 @@ class NotFound(AofError):
 
 
 class Conflict(AofError):
-    """Somebody else was first, or the caller's knowledge is out of date."""
+    """Another caller was first, or the caller's knowledge is out of date."""
 
     code = kind = "conflict"
 
@@ -85,7 +85,7 @@ class Unavailable(AofError):
 
 
 class TooManyRequests(Unavailable):
-    """Whoever calls does so too often, or has too much open."""
+    """The caller makes too many requests, or has too many open."""
 
     code = "too_many_requests"
 

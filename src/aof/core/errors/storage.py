@@ -12,7 +12,7 @@ class NoDataDirectory(NotFound):
 
 
 class Unmerged(Refused):
-    """Git is in the middle of a merge that nobody has settled yet."""
+    """Git is in the middle of a merge with unresolved conflicts."""
 
     code = "unmerged_paths"
 
@@ -48,7 +48,7 @@ class LinkRefused(Unavailable):
 
 
 class ReadOnly(Unavailable):
-    """Whoever calls may not write to the data directory; what can be answered without that is."""
+    """The caller may not write to the data directory; reads that need no write still work."""
 
     code = "read_only"
 

@@ -1,4 +1,4 @@
-"""Delegation by message: who may hand a child task to whom, how deep, and what each answer does.
+"""Delegation by message: which agent may hand a child task to which, how deep, and what each answer does.
 
 Must not know the wire, nor where files lie.
 """
@@ -99,9 +99,9 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         return None
 
     def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
-        """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief.
+        """With a chart, an agent hands on only what it may change: a handoff writes to the child and its brief.
 
-        Who runs the parent may also hand on what it could take itself, and who has asked once may ask again.
+        An agent that runs the parent may also hand on what it could take itself; one that has asked may ask again.
         """
         chart = records.policy.org
         if chart is None:

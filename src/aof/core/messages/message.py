@@ -1,6 +1,6 @@
 """What all messages have in common: they are recorded, also when they are refused, together with what they cause.
 
-Must not know how a message is written or by which way it came.
+Must not know how a message is encoded or how it arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aof.core.model.records import Decision, Records, Verdict
 
 
 class Message(OwnRule, frozen=True, kw_only=True):
-    """A message about a task. `actor` is who sent it, `caller` who delivered it."""
+    """A message about a task. `actor` sent it, `caller` delivered it."""
 
     type: str
     to_agent: str

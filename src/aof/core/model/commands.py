@@ -14,12 +14,12 @@ from aof.core.model.records import Needs, Records, Verdict
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Who gave the command: `actor` called, `agent` acts (else the actor), `run` is the run it acts for.
 
-    `proven` is who a token or a secret says the caller is: it acts as nobody else. `proof` is the digest of the secret
-    that came with it; empty where one is asked for and none came, None where nobody asks.
+    `proven` is the caller's name as a token or a secret proves it: it may act under no other. `proof` is the digest of
+    the secret that came with it; empty where one is required and none came, None where none is required.
 
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
-    token is for work only, or that nobody chose its name: whatever it asks for, it approves and rejects nothing.
+    token is for work only, or that its name is a default: it may neither approve nor reject anything.
     """
 
     actor: str
@@ -65,7 +65,7 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Bring a task into being under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it."""
 
     title: str
     body: str = ""
@@ -90,7 +90,7 @@ class Create(OnTask, frozen=True, kw_only=True):
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
-    """Bring a task into being that passes through a workflow, with the template as it is now."""
+    """Create a task that passes through a workflow, with the template as it is now."""
 
     template: dict[str, Any]
 
@@ -113,7 +113,7 @@ class Claim(OnTask, frozen=True, kw_only=True):
 
 
 class RecordHeartbeat(OnTask, frozen=True, kw_only=True):
-    """A sign of life from the run's host."""
+    """A sign of life from the host of a run, which renews its lease."""
 
     ttl_ms: int | None = None
 
@@ -136,7 +136,7 @@ class ReportProgress(OnTask, frozen=True, kw_only=True):
 
 
 class Update(OnTask, frozen=True, kw_only=True):
-    """Replace the body, move the status, or merely show life. A run that it begins has the secret with this digest."""
+    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest."""
 
     body: str | None = None
     status: Status | None = None
@@ -199,7 +199,7 @@ class Settle(OnTask, frozen=True, kw_only=True):
 
 
 class Block(OnTask, frozen=True, kw_only=True):
-    """Hold the task for a reason that is no other task."""
+    """Block the task for an external reason."""
 
     reason: str
     kind: BlockedKind = "blocked"
@@ -216,7 +216,7 @@ class Pause(OnTask, frozen=True, kw_only=True):
 
 
 class Resume(OnTask, frozen=True, kw_only=True):
-    """Let a paused task go on where it was."""
+    """Resume a paused task where it was."""
 
 
 class RetryTask(OnTask, frozen=True, kw_only=True):
@@ -226,23 +226,23 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
 
 
 class ArchiveTask(OnTask, frozen=True, kw_only=True):
-    """Put a finished task away, out of scheduling and lists."""
+    """Archive a finished task: it leaves scheduling and lists."""
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):
-    """Let the task wait for another one."""
+    """Make the task depend on another one."""
 
     blocker_id: str
 
 
 class RemoveDependency(OnTask, frozen=True, kw_only=True):
-    """Let the task no longer wait for another one."""
+    """Remove a dependency of the task."""
 
     blocker_id: str
 
 
 class AddLink(OnTask, frozen=True, kw_only=True):
-    """Add an edge that orders nothing."""
+    """Add an edge that does not affect scheduling order."""
 
     kind: str
     target_id: str
@@ -261,7 +261,7 @@ class Expire(OnTask, frozen=True, kw_only=True):
 
 
 class TimeOut(OnTask, frozen=True, kw_only=True):
-    """End a hop whose time is over, if it is."""
+    """End a hop that has exceeded its timeout; it is checked again."""
 
     hop: str
 
@@ -273,13 +273,13 @@ class Promote(OnTask, frozen=True, kw_only=True):
 
 
 class DeadLetter(OnTask, frozen=True, kw_only=True):
-    """Give up a waiting task that has failed as often as it may."""
+    """Move a waiting task that has used up its attempts to `deadletter`."""
 
     reason: str
 
 
 class Alert(OnTask, frozen=True, kw_only=True):
-    """Say that a task has been in its status for too long."""
+    """Record that a task has been in its status for too long."""
 
     status: Status
     reason: str

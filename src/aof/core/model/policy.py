@@ -1,4 +1,4 @@
-"""The settings that decisions depend on. Plain, because a list that is asked for loads it too.
+"""The settings that decisions depend on. Plain classes, because read-only commands load them too.
 
 Must not know where they are written.
 """
@@ -20,7 +20,7 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 class SchedulingPolicy:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
 
-    `handoff_ms` is how long a handoff without a due date may stay unanswered by who is not started.
+    `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
     """
 
     def __init__(

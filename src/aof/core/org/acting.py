@@ -43,7 +43,7 @@ def _bound(policy: Policy, task: Task | None, command: c.OnTask) -> str | None:
 
 
 def delivered_by(command: c.OnTask) -> str:
-    """Who gave the command: of a message, who delivered it."""
+    """The caller of the command; of a message, the one that delivered it."""
     caller: str = getattr(command, "caller", command.actor)
     return caller
 
@@ -73,7 +73,7 @@ def orchestrates(chart: OrgChart, name: str, team: str | None = None) -> bool:
 
 
 def _team(chart: OrgChart, task: Task | None, command: c.OnTask | None) -> str | None:
-    """The team of a task: the one that it is for, else that of the agent that it is for, else that of who runs it."""
+    """The team of a task: its own, else that of the agent that it is for, else that of the agent that runs it."""
     if isinstance(command, c.Create):
         return command.team or _team_of(chart, command.assignee)
     if task is None:
@@ -87,7 +87,7 @@ def _team_of(chart: OrgChart, agent: str | None) -> str | None:
 
 
 def _foreign_role(policy: Policy, task: Task | None, agent: str, command: c.OnTask) -> ActorMismatch | None:
-    """The refusal of a role that the chart does not give to who acts."""
+    """The refusal of a role that the chart does not give to the acting agent."""
     chart, said = policy.org, command.caller_role if isinstance(command, c.Complete) else None
     if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
         return None

@@ -1,4 +1,4 @@
-"""Every question about the caller of a command, in their order: is it who it says, is it known, may it pass the gate.
+"""All checks of a command's caller, in order: is its name proven, is it listed, may it pass the gate.
 
 Asked of commands that a caller gave, and not of what AOF does by itself. Must not know the rules themselves.
 """

@@ -1,4 +1,4 @@
-"""How much an agent and its team may hold at once. Must not know who holds what: that is handed in."""
+"""How much an agent and its team may hold at once. The load is an argument."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def judge(document: Any, migrations: Mapping[int, Step] = MIGRATIONS, newest: in
 
 
 def _with_agent(finding: Finding, document: dict[str, Any]) -> Finding:
-    """A number says little of who is meant."""
+    """A position in a list does not say which agent is meant."""
     match finding.at:
         case ("agents", int(number), *_) if isinstance(given := document["agents"][number], dict) and "id" in given:
             return msgspec.structs.replace(finding, detail=f"agent '{given['id']}': {finding.detail}")

@@ -35,7 +35,7 @@ def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
-    """Why who acts may not change what gates read about this task, or not judge its own work."""
+    """Why the acting agent may not change what gates read about this task, or may not judge its own work."""
     policy = records.policy
     agent = acting(task, command)
     if isinstance(command, c.Edit):

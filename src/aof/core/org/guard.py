@@ -38,7 +38,7 @@ def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError 
 
 
 def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
-    """The refusal of a task for somebody that the chart does not know: it would wait in silence."""
+    """The refusal of a task for a name that the chart does not list: it would wait for ever."""
     known = {"agent": set(chart.by_id), "role": set(chart.holders), "team": set(chart.teams_by_id)}
     for what, names in known.items():
         name = routing.get(what)
@@ -86,7 +86,7 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
             Call("org_show", {}),
             agent=agent.id,
         )
-    # Who may take a hop is the hop's to say.
+    # The hop itself says who may take it.
     why = None if task.gated else refusal(chart, work_of(task.routing, task.profile), agent.id)
     if why is not None:
         return NotRouted(

@@ -1,4 +1,4 @@
-"""Who gets a task: its agent, else its role, its team, a rule for its tags, else the least busy that can do it.
+"""Which agent gets a task: its own, else by role, team, or a rule for its tags, else the least busy that can do it.
 
 The same chart, task and load always give the same answer, and the answer says how it came about. Ties go to the one
 that stands first in the chart. Must not know where the load comes from, nor start anything.
@@ -78,7 +78,7 @@ def route(chart: OrgChart, work: WorkProfile, load: Mapping[str, int]) -> Route:
 
 
 def stranded(chart: OrgChart, work: WorkProfile) -> str | None:
-    """Why nobody could take the task, however free they were; None when somebody could."""
+    """Why no agent could take the task, however free they were; None when one could."""
     said: list[str] = []
     for pool in pools(chart, work):
         why = {agent: unfit(chart, work, pool, agent) for agent in pool.agents}
@@ -91,14 +91,14 @@ def stranded(chart: OrgChart, work: WorkProfile) -> str | None:
 
 
 def refusal(chart: OrgChart, work: WorkProfile, agent: str) -> str | None:
-    """Why this agent may not take the task, whoever would get it; None when it may. Says nothing of capacity."""
+    """Why this agent may not take the task; None when it may. Capacity is not considered."""
     why: str | None = "nobody can take it"
     for pool in pools(chart, work):
         fit = [one for one in pool.agents if unfit(chart, work, pool, one) is None]
         if agent in fit:
             return None
         if pool.stage == "capability" and agent not in chart.by_id and not pool.nobody:
-            missing = lacking({}, _wanted(chart, work))  # whom the chart does not know can do nothing in particular
+            missing = lacking({}, _wanted(chart, work))  # an agent that the chart does not list has no capabilities
             return f"it lacks {_listed(missing)}" if missing else None
         why = unfit(chart, work, pool, agent) if agent in pool.agents else pool.nobody or f"it is for {pool.name}"
         if fit:
@@ -158,12 +158,12 @@ def _able(chart: OrgChart, work: WorkProfile, *, served: bool) -> Pool:
 
 
 def _wanted(chart: OrgChart, work: WorkProfile) -> dict[str, float]:
-    """What the task's profile requires, and the tags that are somebody's capability."""
+    """What the task's profile requires, and the tags that are a capability of some agent."""
     return {tag: 0.0 for tag in work.tags if tag in chart.capabilities} | dict(work.capabilities)
 
 
 def unfit(chart: OrgChart, work: WorkProfile, pool: Pool, name: str) -> str | None:
-    """Why an agent of the pool cannot take the task; None when it can. Who is named needs no capability."""
+    """Why an agent of the pool cannot take the task; None when it can. A named agent needs no capability."""
     agent = chart.by_id[name]
     if not agent.active:
         return "it is not active"

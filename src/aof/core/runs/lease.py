@@ -20,7 +20,7 @@ from aof.core.validation.limits import REASON, names, text
 from aof.core.validation.task_fields import bad_ttl
 
 LONGEST_TTL_MS = 24 * 3_600_000
-BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
+BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
 
 
 def authorize(task: Task, command: OnTask) -> str | AofError:

@@ -1,4 +1,4 @@
-"""The retry policy: how a run ends in vain, and whether the task is tried again. Must not know the clock."""
+"""The retry policy: how a run fails, and whether the task is tried again. Must not know the clock."""
 
 from __future__ import annotations
 

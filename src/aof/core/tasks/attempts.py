@@ -27,7 +27,7 @@ def close_run(
 
 
 def close_hop(task: Task, run: str, now: int, *, status: str, code: str) -> tuple[Draft, ...] | None:
-    """Close one run while somebody hosts others of the task; None where it is the last that anybody hosts."""
+    """Close one run while other runs of the task have a host; None where it is the last one with a host."""
     running = workflow_state.workflow_of(task).running()
     hosted = {hop.lease.run_id for hop in running if hop.lease is not None and hop.lease.worker != "pull"}
     if not hosted - {run}:

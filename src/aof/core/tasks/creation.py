@@ -1,4 +1,4 @@
-"""Bringing a task into being, once per idempotency key. Must not know how an ID is reserved."""
+"""Creating a task, once per idempotency key. Must not know how an ID is reserved."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _routing(command: Create) -> dict[str, Any]:
 
 
 def digest(command: Create) -> str:
-    """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
+    """What makes two requests with one key the same request: everything but the caller and the reserved ID."""
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     said = msgspec.to_builtins(request, order="deterministic")

@@ -1,6 +1,6 @@
 """Dependencies between tasks: adding and removing them, and what a dead one does to those that wait for it.
 
-Nobody waits silently: whoever waits for a cancelled or dead task is blocked and says so. Must not know who may do it.
+No task waits in vain: one that depends on a cancelled or dead task is blocked, with the reason. Must not know rights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changing what a task says of itself, and archiving it. Must not know who may do it."""
+"""Changing the fields of a task, and archiving it. Must not know rights."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def no_draft_any_more(task: Task, changes: dict[str, Any]) -> tuple[Draft, ...]:
 
 
 def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
-    """Put a finished task away."""
+    """Archive a finished task."""
     task = records.task(command.task_id)
     if task.archived:
         return Decision()

@@ -1,4 +1,4 @@
-"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads.
+"""The task graph as a task sees it: whether it may run now, its ancestors, and paths along dependencies.
 
 Must not change anything.
 """

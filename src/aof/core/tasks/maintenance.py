@@ -1,4 +1,4 @@
-"""What the scheduler does to tasks that nobody runs. Each is judged again here; what has changed is left alone.
+"""What the scheduler does to tasks that are not running. Each is checked again here; what has changed is left alone.
 
 Must not know the plan.
 """
@@ -26,7 +26,7 @@ def promote(records: Records, command: Promote, _now: int) -> Verdict:
 
 
 def dead_letter(records: Records, command: DeadLetter, now: int) -> Verdict:
-    """Give up a task that has failed as often as it may."""
+    """Give up a task that has used up its attempts."""
     task = records.task(command.task_id)
     spent = task.retry.failures >= task.retry.max_attempts
     if task.status != "ready" or task.cancel is not None or not spent:

@@ -1,4 +1,4 @@
-"""The drafts of status changes, and the refusal that names the way. Must not know who may ask for one."""
+"""The drafts of status changes, and the refusal that lists the allowed ones. Must not know rights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fields of a task may hold, whoever gives them: a command, an edit or a person's file.
+"""What the fields of a task may hold, for every source: a command, an edit or a person's file.
 
 Names are those of the frontmatter; None takes a field away. Must not know whether the values fit the other tasks.
 """
@@ -27,7 +27,7 @@ def malformed(given: dict[str, Any]) -> AofError | None:
 
 
 def bad_ttl(field: str, value: object) -> InvalidInput | None:
-    """Refuse a lease that nobody could keep, or that would hold a task for ever."""
+    """Refuse a lease that is too short to keep, or that would hold a task for ever."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LONGEST_TTL_MS:
         return None
     return InvalidInput(f"'{field}' cannot be {str(value)[:80]!r}", "use between 1 ms and 7 days, in milliseconds")

@@ -36,7 +36,7 @@ def next_step(workflow: Workflow, task: Task) -> HopStep | None:
 
 
 def _joined(workflow: Workflow, task: Task, hop: Hop) -> HopStep | None:
-    """Whether the hops before this one let it open. One that was skipped stands in nobody's way."""
+    """Whether the hops before this one let it open. A skipped hop holds up no other."""
     before = [workflow.hop(name) for name in hop.depends_on]
     lost = [state for state in before if state.status in LOST]
     over = all(state.status in ENDED for state in before)
@@ -56,7 +56,7 @@ def _joined(workflow: Workflow, task: Task, hop: Hop) -> HopStep | None:
 
 
 def _superseded(workflow: Workflow, state: HopState) -> HopStep | None:
-    """A hop that nobody works on is not needed once everything after it has gone on without it."""
+    """An idle hop is not needed once everything after it has gone on without it."""
     after = workflow.template.dependents[state.id]
     if state.status in ENDED or state.lease is not None or not after:
         return None

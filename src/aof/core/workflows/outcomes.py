@@ -90,7 +90,7 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str 
 
 
 def _explained(task: Task, workflow: Workflow, command: c.Complete, hop: HopState | None = None) -> AofError | None:
-    """What is wrong with the call itself, whoever makes it."""
+    """What is wrong with the call itself."""
     name = hop.id if hop is not None else command.hop
     if command.outcome is None:
         return outcome_required(task, workflow, name)
