@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import UnsupportedFilesystem
+from aof.core.errors.storage import UnsupportedFilesystem
 from aof.entrypoints import bootstrap
 from aof.stores.filesystem.io.mounts import file_system
 

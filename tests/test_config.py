@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aof.config import Settings, load_settings
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 
 WRITTEN = """
 project = "house"

@@ -9,10 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof import errors
     from aof.app.fabric import Fabric
     from aof.app.messages.message_line import message_line
-    from aof.core.model import errors
-    from aof.core.model.errors import AofError
+    from aof.core.errors.base import AofError
     from aof.core.model.task import Task
     from aof.entrypoints.bootstrap import init_data_dir as init
     from aof.entrypoints.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
@@ -21,10 +21,10 @@ __version__ = "0.1.0"
 __all__ = ["AofError", "Fabric", "Task", "errors", "init", "message_line", "open"]
 
 _PLACES: dict[str, tuple[str, str | None]] = {
-    "AofError": ("aof.core.model.errors", "AofError"),
+    "AofError": ("aof.core.errors.base", "AofError"),
     "Fabric": ("aof.app.fabric", "Fabric"),
     "Task": ("aof.core.model.task", "Task"),
-    "errors": ("aof.core.model.errors", None),
+    "errors": ("aof.errors", None),
     "init": ("aof.entrypoints.bootstrap", "init_data_dir"),
     "message_line": ("aof.app.messages.message_line", "message_line"),
     "open": ("aof.entrypoints.bootstrap", "open_fabric"),

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aof.core.model.errors import SettingsUnusable
+from aof.core.errors.storage import SettingsUnusable
 from aof.core.model.ids import is_agent_name
-from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.policy import Policy, SchedulingPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Settings(Section):
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
             resource_slots=self.resources,
-            scheduling=Scheduling(
+            scheduling=SchedulingPolicy(
                 max_concurrent=self.scheduler.max_concurrent,
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from aof.adapters.trust_file import TrustFile, state_folder
-from aof.core.model.errors import SettingsUnusable, StorageFailed
+from aof.core.errors.storage import SettingsUnusable, StorageFailed
 from aof.ports.trust import Command
 
 NOW = "2026-02-21T00:00:00.000Z"

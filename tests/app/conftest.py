@@ -13,7 +13,7 @@ import ryaml
 from aof.adapters.cli.main import main
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
 from aof.core.runs.lease_clock import Boot

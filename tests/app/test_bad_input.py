@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from tests.support.desk import Desk
 
 TASK = "TASK-2026-03-02-001"

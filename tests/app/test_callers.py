@@ -9,7 +9,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
 from aof.testing import memory_fabric
 from tests.core.org.test_chart import chart_of

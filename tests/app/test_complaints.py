@@ -9,7 +9,8 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.app.operations.call import parameters
 from aof.app.operations.catalogue import OPERATIONS
-from aof.core.model.errors import InvalidEnvelope, InvalidInput
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.messages import InvalidEnvelope
 from aof.protocol.validation import validate
 from tests.support.messages import message
 

@@ -11,7 +11,8 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.app.operations.results import Claimed
-from aof.core.model.errors import InvalidInput, StaleLease
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.runs import StaleLease
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.app.conftest import Room
 from tests.support.messages import report

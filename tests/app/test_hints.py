@@ -25,7 +25,7 @@ from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
 from aof.app.operations.error_payload import wire_names
 from aof.app.operations.schemas import shown_fields
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 from aof.core.model.lifecycle import STATUSES
 from aof.testing import memory_fabric
 from tests.support.requirements import requirement

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aof
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from tests.support.clock import ManualClock
 from tests.support.indexes import open_fabric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from tests.app.conftest import Room
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.config import load_settings
-from aof.core.model.errors import AofError, AtCapacity, NothingReady
+from aof.core.errors.base import AofError
+from aof.core.errors.org import AtCapacity
+from aof.core.errors.tasks import NothingReady
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.org_chart import Agent, OrgChart, Runner, Team
+from aof.core.model.org_chart import Agent, OrgChart, RunnerSettings, Team
 from aof.core.model.policy import Policy
 from aof.stores.memory.org import FixedChart
 from aof.testing import FakeClock, memory_fabric
@@ -19,9 +19,9 @@ from tests.support.requirements import requirement
 CHART = OrgChart(
     agents=(
         Agent(id="ada", concurrency=1),
-        Agent(id="lea", team="eng", runner=Runner(kind="human")),
+        Agent(id="lea", team="eng", runner=RunnerSettings(kind="human")),
         Agent(id="bob"),
-        Agent(id="pia", runner=Runner(kind="a2a", url="http://127.0.0.1:1")),
+        Agent(id="pia", runner=RunnerSettings(kind="a2a", url="http://127.0.0.1:1")),
     ),
     teams=(Team(id="eng", lead="lea"),),
 )

@@ -19,8 +19,10 @@ from aof.adapters.runners.output import Kept
 from aof.adapters.runners.redaction import Redaction
 from aof.app.fabric import Fabric
 from aof.app.operations.results import Claimed
+from aof.core.errors.base import AofError
+from aof.core.errors.org import Unauthenticated
+from aof.core.errors.runs import AlreadyClaimed
 from aof.core.model.commands import Claim
-from aof.core.model.errors import AlreadyClaimed, AofError, Unauthenticated
 from aof.core.model.policy import Policy
 from aof.core.runs.authentication import secret_of, understood
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric

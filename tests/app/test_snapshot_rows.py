@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.ids import attempt_of
 from aof.testing import FakeClock, memory_fabric
 from tests.app.conftest import STATUSES, Aof, Room, SameMoment

@@ -10,7 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.app.scheduler.tick import Tick
-from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.policy import Policy, SchedulingPolicy
 from aof.stores.filesystem.index import schema
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.files import TaskFiles
@@ -338,7 +338,7 @@ def test_a_promotion_that_has_become_wrong_is_not_carried_out(room: Room, fabric
 
 
 def test_an_alert_is_recorded_once_for_each_stay_in_a_status(clock: FakeClock) -> None:
-    policy = Policy(scheduling=Scheduling(patience_ms={"review": 60_000}))
+    policy = Policy(scheduling=SchedulingPolicy(patience_ms={"review": 60_000}))
     fabric = memory_fabric(clock=clock, policy=policy)
     task_id = fabric.create("Work").task_id
     fabric.complete(task_id, agent="ada")

@@ -13,7 +13,8 @@ import pytest
 from aof.app.maintenance import tokens
 from aof.app.operations.call import Caller, admitted, parameters, perform
 from aof.app.operations.catalogue import BY_NAME, OPERATIONS, SCOPES
-from aof.core.model.errors import InvalidInput, NotAllowed
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.org import NotAllowed
 from aof.core.model.times import iso
 from aof.entrypoints import serve
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.workflow_state import Workflow, workflow_of

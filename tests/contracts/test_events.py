@@ -8,7 +8,7 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AmbiguousId, TaskNotFound
+from aof.core.errors.tasks import AmbiguousId, TaskNotFound
 from aof.core.model.policy import Policy
 from aof.ports.store import Store
 from aof.testing import FakeClock

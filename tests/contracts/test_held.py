@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AtCapacity
+from aof.core.errors.org import AtCapacity
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.ports.store import Scope, Store

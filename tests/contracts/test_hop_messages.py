@@ -11,7 +11,7 @@ from aof.app.operations.results import Claimed, Sent
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.ports.store import Scope, Store
 from aof.stores.base.fold import fold
@@ -75,11 +75,11 @@ class Flow:
         """One of them."""
         return self.state.hop(name)
 
-    def result(self, hop: str) -> Result | None:
+    def result(self, hop: str) -> RunResult | None:
         """What the hop's run has reported."""
         with self.store.unit(Scope(read=frozenset({self.task_id}))) as unit:
             found = unit.result(run_place(self.task_id, hop))
-        assert found is None or isinstance(found, Result)
+        assert found is None or isinstance(found, RunResult)
         return found
 
     def status(self) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.model.events import Draft
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult
 from aof.ports.store import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import reading
@@ -59,7 +59,7 @@ def test_a_report_is_kept_and_carried_out_at_the_end_of_the_session(fabric: Fabr
     ]
     with fabric.store.unit(reading(task_id)) as unit:
         result = unit.result(task_id)
-    assert isinstance(result, Result)
+    assert isinstance(result, RunResult)
     assert (result.run_id, result.deliverables, result.blockers) == (run, ("a.md",), ())
     assert [one.to_status for one in fabric.session_end()] == ["review"]
     assert fabric.session_end() == ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import CancelRequested, DependencyCycle
+from aof.core.errors.tasks import CancelRequested, DependencyCycle
 from aof.core.model.policy import Policy
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock

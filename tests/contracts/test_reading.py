@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import NothingReady
+from aof.core.errors.tasks import NothingReady
 from aof.ports.lists import Query
 from aof.ports.store import Store
 from aof.testing import FakeClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.app.fabric import Fabric
-from aof.core.model.run import Heartbeat, Result
+from aof.core.model.run import Heartbeat, RunResult
 from aof.ports.store import Scope, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created, reading, writing
@@ -77,7 +77,7 @@ class TestRuns:
         fabric.reject(task_id, blockers=["not yet"])
         fabric.claim(task_id, agent="bob")
 
-        assert isinstance(result, Result)
+        assert isinstance(result, RunResult)
         assert (result.run_id, result.outcome, result.notes) == (first, "needs_review", "look at it")
         with fabric.store.unit(reading(task_id)) as unit:
             assert unit.result(task_id) is None

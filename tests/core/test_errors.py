@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core.model import errors
-from aof.core.model.errors import AofError
+from aof import errors
+from aof.core.errors.base import AofError
 
 KINDS = {"not_found", "conflict", "refused", "invalid", "unavailable", "internal"}
 
@@ -14,6 +14,10 @@ def _below(kind: type[AofError]) -> Iterator[type[AofError]]:
     for sub in kind.__subclasses__():
         yield sub
         yield from _below(sub)
+
+
+def _own() -> set[str]:
+    return {kind.__name__ for kind in _below(AofError) if kind.__module__.startswith("aof.core.errors.")}
 
 
 def test_every_error_has_one_of_the_six_kinds() -> None:
@@ -27,11 +31,12 @@ def test_every_leaf_has_a_code_of_its_own() -> None:
 
 def test_the_drawing_of_the_tree_names_every_error() -> None:
     drawing = errors.__doc__ or ""
-    assert [
-        kind.__name__
-        for kind in _below(AofError)
-        if kind.__module__ == errors.__name__ and kind.__name__ not in drawing
-    ] == []
+    assert [name for name in _own() if name not in drawing] == []
+
+
+def test_the_public_module_exports_every_error() -> None:
+    assert set(errors.__all__) == {*_own(), "AofError", "Call"}
+    assert all(hasattr(errors, name) for name in errors.__all__)
 
 
 def test_an_error_carries_what_helps() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.lifecycle import BLOCKED_KINDS, STATUSES
 from aof.core.model.policy import Policy
 from tests.support.world import MINUTE, World
@@ -75,7 +75,7 @@ class Team(RuleBasedStateMachine):
     def claim(self, data: st.DataObject, agent: str, worker: str) -> None:
         self.attempt(c.Claim(actor=agent, task_id=self.pick(data), worker=worker))
 
-    @rule(data=st.data(), agent=AGENTS, kind=st.sampled_from([c.Beat, c.Release, c.Update]))
+    @rule(data=st.data(), agent=AGENTS, kind=st.sampled_from([c.RecordHeartbeat, c.Release, c.Update]))
     def work(self, data: st.DataObject, agent: str, kind: type[c.OnTask]) -> None:
         task = self.pick(data)
         self.attempt(kind(actor=agent, task_id=task, run=self.maybe_run(data, task)))
@@ -83,7 +83,7 @@ class Team(RuleBasedStateMachine):
     @rule(data=st.data(), agent=AGENTS, text=st.sampled_from(["x", "## Work Log", "```"]))
     def report(self, data: st.DataObject, agent: str, text: str) -> None:
         task = self.pick(data)
-        self.attempt(c.Report(actor=agent, task_id=task, run=self.maybe_run(data, task), text=text))
+        self.attempt(c.ReportProgress(actor=agent, task_id=task, run=self.maybe_run(data, task), text=text))
         assert self.world.tasks[task].body.count("\n## Work Log\n") <= 1
 
     @rule(data=st.data(), agent=AGENTS, outcome=st.sampled_from([None, "needs_review", "partial", "blocked"]))
@@ -120,7 +120,7 @@ class Team(RuleBasedStateMachine):
                 },
             )
         )
-        self.attempt(c.TakeIn(actor="hand", task_id=self.pick(data), changes=changes, status=status))
+        self.attempt(c.ImportEdit(actor="hand", task_id=self.pick(data), changes=changes, status=status))
 
     @rule(
         data=st.data(),
@@ -151,7 +151,7 @@ class Team(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def archive(self, data: st.DataObject) -> None:
-        self.attempt(c.Archive(actor="pm", task_id=self.pick(data)))
+        self.attempt(c.ArchiveTask(actor="pm", task_id=self.pick(data)))
 
     @rule(data=st.data(), worker=st.sampled_from(["pull", "process"]))
     def claim_what_can_be_claimed(self, data: st.DataObject, worker: str) -> None:

@@ -14,7 +14,7 @@ _PLAIN = ("str", "int", "dict[str, Any]", "list[str]")
 _CHILD = """
 import sys, threading, types
 import msgspec
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 
 sys.setswitchinterval(1e-6)
 SOURCE = "from __future__ import annotations\\nimport msgspec\\n"
@@ -26,7 +26,7 @@ for number in range(150):
     together = threading.Barrier(4)
     def use(kind, given):
         together.wait()
-        msgspec.convert(given, ready(kind))
+        msgspec.convert(given, prepare_type(kind))
     uses = [(module.Outer, {"f19": {"f19": 3}}), (module.Inner, {"f19": 3})] * 2
     threads = [threading.Thread(target=use, args=one) for one in uses]
     for thread in threads:
@@ -62,6 +62,6 @@ def test_every_type_that_data_is_turned_into_is_made_ready_first() -> None:
         for path in package.rglob("*.py")
         if path.name != "typed.py"
         for one in _types_named(ast.parse(path.read_text()))
-        if ast.unparse(one) not in _PLAIN and not ast.unparse(one).startswith("ready(")
+        if ast.unparse(one) not in _PLAIN and not ast.unparse(one).startswith("prepare_type(")
     }
     assert found == set()

@@ -20,8 +20,9 @@ from aof.app.commands.dispatcher import Dispatcher
 from aof.app.scheduler import host, tick
 from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.tick import Tick
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LockTimeout
 from aof.core.messages.message import Message
-from aof.core.model.errors import AofError, LockTimeout
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.entrypoints import daemon
@@ -143,8 +144,9 @@ def test_a_message_that_raises_is_refused_and_the_next_one_taken(
     bench = Bench(tmp_path)
     decide = Message.decide
 
-    def broken(self: Message, records: Any, now: int) -> Any:
-        return bench.breaks() if self.type == kind and self.task_id == bench.victim else decide(self, records, now)
+    def broken(self: Message, records: Any, now: int, rules: Any) -> Any:
+        bad = self.type == kind and self.task_id == bench.victim
+        return bench.breaks() if bad else decide(self, records, now, rules)
 
     monkeypatch.setattr(Message, "decide", broken)
     if kind == "handoff.request":
@@ -166,9 +168,9 @@ def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
     bench = Bench(tmp_path, "update=boom", "report=done")
     decide = Message.decide
 
-    def broken(self: Message, records: Any, now: int) -> Any:
+    def broken(self: Message, records: Any, now: int, rules: Any) -> Any:
         bad = self.type == "status.update" and self.task_id == bench.victim
-        return bench.breaks() if bad else decide(self, records, now)
+        return bench.breaks() if bad else decide(self, records, now, rules)
 
     monkeypatch.setattr(Message, "decide", broken)
     lines = bench.run()

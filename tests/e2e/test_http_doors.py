@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from aof.adapters.http.unix_socket import listen_unix, remove_unix
-from aof.core.model.errors import Unavailable
+from aof.core.errors.base import Unavailable
 from aof.entrypoints import serve
 from aof.entrypoints.exposure import is_loopback
 from tests.support.served import events

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import PayloadTooLarge
+from aof.core.errors.base import PayloadTooLarge
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import request
 from tests.support.portable import EVENTS, Fields, run_file, valid

@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.protocol.detection import Incoming, detect, incoming
 from aof.protocol.documents import messages_in
 from aof.protocol.validation import Unknown, Valid, validate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.protocol.messages import PAYLOADS
 from aof.protocol.validation import Unknown, Valid, validate
 from tests.support.messages import CHILD, TASK, Fields, accepted, having, rejected, report, request, update, without

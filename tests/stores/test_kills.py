@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError, LockTimeout
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Event
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope

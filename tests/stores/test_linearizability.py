@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AlreadyClaimed, AofError
+from aof.core.errors.base import AofError
+from aof.core.errors.runs import AlreadyClaimed
 from aof.core.model.ids import attempt_of, run_id
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.linearizability import Operation, linearizable

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from aof._support.hashing import hexdigest
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.events import Event
 from aof.core.model.ids import run_id
 from aof.core.model.policy import Policy

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.system import SystemClock
-from aof.core.model.errors import AlreadyClaimed, CancelRequested, KeyConflict, NothingReady
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import CancelRequested, KeyConflict, NothingReady
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
 from aof.stores.filesystem.recovery.checkpoint import boot_id

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import DependencyCycle, TaskNotFound
+from aof.core.errors.tasks import DependencyCycle, TaskNotFound
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
 from aof.stores.filesystem.recovery.checkpoint import boot_id

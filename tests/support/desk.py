@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.events import Event
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore

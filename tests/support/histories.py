@@ -12,7 +12,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.testing import FakeClock
 
 Step = tuple[str, int, int]

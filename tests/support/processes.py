@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from aof.adapters.system import SystemClock
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.runs.lease_clock import Boot
 
 DEADLINE = 120.0

@@ -16,7 +16,7 @@ from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME, OPERATIONS
 from aof.app.operations.error_payload import wire_names
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.testing import memory_fabric

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, Reader
 

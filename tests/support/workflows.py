@@ -6,8 +6,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.workflow_state import ENDED, HopState, Workflow, workflow_of
 from aof.core.workflows.flow import state_of
 from aof.core.workflows.template_validation import check

@@ -13,16 +13,16 @@ import msgspec
 
 from aof.core.engine.decide import decide
 from aof.core.engine.needs import needs
+from aof.core.errors.base import AofError
 from aof.core.evolve.run import evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import run_place, task_id
 from aof.core.model.lifecycle import FAILED, FINISHED, allows
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
-from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import leases
@@ -44,7 +44,7 @@ class World:
         self.tasks: dict[str, Task] = {}
         self.freed: set[str] = set()
         self.runs: dict[str, dict[str, Run]] = {}
-        self.results: dict[str, Result | None] = {}
+        self.results: dict[str, RunResult | None] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
         self._made = 0
 
@@ -86,7 +86,7 @@ class World:
         assert lease is not None
         result = {"agentId": lease.agent, "outcome": outcome, "blockers": list(blockers)}
         draft = Draft(type="task.completed", task_id=task, run_id=lease.run_id, payload={"result": result})
-        self.commit(c.Beat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
+        self.commit(c.RecordHeartbeat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
 
     def expire(self, task: str) -> Decision:
         """Let the lease run out, and recover the task."""

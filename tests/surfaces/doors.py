@@ -32,7 +32,7 @@ from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME, Operation
 from aof.app.operations.error_payload import wire_names
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 
 WHO = "tester"

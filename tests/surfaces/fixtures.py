@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from aof.adapters.mcp.http import McpOverHttp
 from aof.adapters.mcp.server_state import Hub
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 
 Context = ServerRequestContext[Any, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

@@ -20,7 +20,7 @@ import aof
 from aof.adapters.mcp.secrets import SECRETS
 from aof.app.fabric import Fabric
 from aof.app.operations.error_payload import wire_names
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.desk import contents
 from tests.surfaces.doors import (

@@ -1,8 +1,8 @@
-"""Makes a record's type ready before data is turned into it, once and by one thread at a time.
+"""Prepares a record's type before data is converted into it, once and in one thread at a time.
 
-msgspec works a type out when it is first used, and shows it to other threads before it has finished: two of them that
-meet a type for the first time end the process. Whoever decodes or converts into a record names its type through this.
-Must not know the types.
+msgspec works a type out when it is first used, and shows it to other threads before it has finished: two threads that
+meet a type for the first time crash the process. Every call that decodes or converts into a record names its type
+through this. Must not know the types.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     _Kind = TypeVar("_Kind")
 
 _turn = RLock()
-_worked_out: set[object] = set()
+_prepared: set[object] = set()
 
 
-def ready(kind: _Kind) -> _Kind:
+def prepare_type(kind: _Kind) -> _Kind:
     """The same type; from here on every thread may use it, with all types that it consists of."""
-    if kind not in _worked_out:
+    if kind not in _prepared:
         with _turn:
             msgspec.json.Decoder(kind)
-            _worked_out.add(kind)
+            _prepared.add(kind)
     return kind

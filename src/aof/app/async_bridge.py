@@ -21,7 +21,8 @@ from aof.app.faults import record
 from aof.app.operations.org import Send
 from aof.app.operations.spec import Params
 from aof.app.operations.tasks import Claim
-from aof.core.model.errors import AofError, NothingReady
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import NothingReady
 
 _Answer = TypeVar("_Answer")
 Gone = Callable[[], Awaitable[bool]]

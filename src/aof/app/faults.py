@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.validation.visible import visible, visible_line
 from aof.ports.clock import Clock
 

@@ -15,8 +15,9 @@ from aof.app.commands import own_run
 from aof.app.fabric import Fabric
 from aof.app.maintenance import service
 from aof.config import Settings, default_text, load_settings
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.storage import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.model import times
-from aof.core.model.errors import InvalidInput, NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.model.ids import is_agent_name
 from aof.entrypoints import daemon, exposure
 from aof.ports.progress import Say, silent

@@ -28,7 +28,7 @@ from aof.app.fabric import Fabric
 from aof.app.faults import Faults
 from aof.app.scheduler.host import WORKER, Hosting
 from aof.app.scheduler.tick import Tick
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis

@@ -6,7 +6,7 @@ import socket
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from aof.core.model.errors import InvalidInput, Unavailable
+from aof.core.errors.base import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from aof.entrypoints.serve import Doors

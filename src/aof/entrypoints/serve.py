@@ -21,7 +21,8 @@ from aof.app.maintenance import tokens
 from aof.app.operations import catalogue
 from aof.app.operations.call import Caller
 from aof.config import HttpBounds, load_settings
-from aof.core.model.errors import InvalidInput, SettingsUnusable, Unavailable
+from aof.core.errors.base import InvalidInput, Unavailable
+from aof.core.errors.storage import SettingsUnusable
 from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
 from aof.ports.tokens import Tokens

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from aof.core.model.commands import TakeIn
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event
-from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.ports.lists import Query, Rows
 
@@ -63,7 +63,7 @@ class Unit(Protocol):
         """The task as the log knows it, or None."""
         ...
 
-    def edit(self, task_id: str) -> TakeIn | AofError | None:
+    def edit(self, task_id: str) -> ImportEdit | AofError | None:
         """What a person did to the task's file and the log does not know yet, or why that cannot be told."""
         ...
 
@@ -71,7 +71,7 @@ class Unit(Protocol):
         """The task's current or last run."""
         ...
 
-    def result(self, task_id: str) -> Result | AofError | None:
+    def result(self, task_id: str) -> RunResult | AofError | None:
         """What that run has reported, or why that cannot be told; `<task>/hops/<hop>` asks for the run of a hop."""
         ...
 
@@ -129,7 +129,7 @@ class Unit(Protocol):
         """Make the events durable and everything that follows from them visible; all or nothing."""
         ...
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """Record a person's edit and write the file back as it then is; without events only the latter."""
         ...
 

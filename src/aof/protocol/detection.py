@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge
+from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError, PayloadTooLarge
+from aof.core.errors.messages import InvalidEnvelope, InvalidJson
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
@@ -120,7 +121,7 @@ def _bare(text: str) -> Detected | None:
 
 
 def _glanced(data: bytes) -> dict[str, Any]:
-    found = msgspec.json.decode(data, type=ready(_Glance))
+    found = msgspec.json.decode(data, type=prepare_type(_Glance))
     return {name: getattr(found, name) for name in _Glance.__struct_fields__}
 
 

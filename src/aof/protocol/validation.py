@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import AofError, InvalidEnvelope, PayloadTooLarge, TaskIdMismatch
+from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError, PayloadTooLarge
+from aof.core.errors.messages import InvalidEnvelope, TaskIdMismatch
 from aof.core.model.ids import is_task_id
 from aof.core.model.times import millis
 from aof.core.runs.completion import escaping, miscounted
@@ -58,7 +59,7 @@ def validate(fields: dict[str, Any]) -> Valid | Unknown | AofError:
     if model is None:
         return Unknown(envelope)
     try:
-        payload = msgspec.convert(envelope.payload, ready(model))
+        payload = msgspec.convert(envelope.payload, prepare_type(model))
     except msgspec.ValidationError as error:
         return _malformed(error, envelope.payload, model, "payload")
     named = getattr(payload, "task_id", envelope.task_id)
@@ -80,7 +81,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
     if type(version) is float:  # 1.0 is not the number that the protocol names
         return InvalidEnvelope(f"'version' must be the number {_VERSION}", f'send "version": {_VERSION}')
     try:
-        envelope = msgspec.convert(fields, ready(Envelope))
+        envelope = msgspec.convert(fields, prepare_type(Envelope))
     except msgspec.ValidationError as error:
         return _malformed(error, fields, Envelope)
     problem = (

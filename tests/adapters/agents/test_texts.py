@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aof.adapters.agents.json_edit import member, with_member, without_member
 from aof.adapters.agents.marked_block import with_block, without_block
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 
 PATH = ("mcpServers", "aof")
 VALUE = {"command": "aof", "args": ["mcp"]}

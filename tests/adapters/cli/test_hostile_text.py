@@ -19,7 +19,7 @@ from aof.adapters.cli.spec.grammar import FLAG, Verb
 from aof.adapters.cli.spec.tasks import VERBS
 from aof.adapters.cli.terminal.screen import _COLOURS
 from aof.adapters.cli.terminal.text_width import width
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.terminal import shown
 

@@ -16,7 +16,7 @@ from aof.adapters.http.limits.grants import Grants
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.names import check_names
 from aof.app.operations.call import Caller
-from aof.core.model.errors import NotAllowed
+from aof.core.errors.org import NotAllowed
 
 _BOUND = 20
 _LIMITS = Limits(hosts=("localhost",), open_paths=("/health",), max_body=1000, body_seconds=0.05)

@@ -14,7 +14,7 @@ from aof.adapters.http.limits.screen import Screen
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.server import HttpServer, listen
 from aof.app.operations.call import Caller
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 
 _BOUND = 20
 _HOME = "127.0.0.1"

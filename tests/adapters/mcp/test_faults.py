@@ -14,7 +14,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, TextContent
 from aof.adapters.mcp import server
 from aof.adapters.mcp.tools import broken
 from aof.app.operations.catalogue import OPERATIONS
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
 

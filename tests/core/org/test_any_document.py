@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from aof.core.org.chart_validation import judge
 from aof.core.org.routing import route
-from aof.core.org.work_profile import Work
+from aof.core.org.work_profile import WorkProfile
 from aof.stores.filesystem.records.org_chart import OrgFile
 from tests.core.org.test_reference import REFERENCE
 
@@ -57,7 +57,7 @@ def test_any_document_is_a_chart_or_has_an_error_with_a_fix(document: Any) -> No
     if judged.chart is not None:
         for agent in judged.chart.agents:
             assert agent.concurrency is None or agent.concurrency >= 1
-        assert route(judged.chart, Work(role="dev", tags=("x",)), {}).reason
+        assert route(judged.chart, WorkProfile(role="dev", tags=("x",)), {}).reason
 
 
 EXAMPLE = REFERENCE.split("```yaml\n")[1].split("```")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aof.core.model.org_chart import Agent, Autonomy, Limits
+from aof.core.model.org_chart import Agent, Autonomy, AutonomyLimits
 from aof.core.org.autonomy import BY_LEVEL, limits_of, too_little
 
 FIGURES = {
@@ -17,7 +17,7 @@ FIGURES = {
 
 
 def at(level: int | None = None, **own: int) -> Agent:
-    return Agent(id="ada", autonomy=Autonomy(level=level, limits=Limits(**own)))
+    return Agent(id="ada", autonomy=Autonomy(level=level, limits=AutonomyLimits(**own)))
 
 
 @pytest.mark.parametrize("level", FIGURES)

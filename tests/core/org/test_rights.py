@@ -34,9 +34,9 @@ STEERING: list[tuple[type[c.OnTask], str, dict[str, Any]]] = [
     (c.Unblock, "blocked", {}),
     (c.Pause, "ready", {}),
     (c.RetryTask, "done", {"reason": "x"}),
-    (c.Archive, "done", {}),
+    (c.ArchiveTask, "done", {}),
     (c.Edit, "ready", {"changes": {"title": "y"}}),
-    (c.Link, "ready", {"kind": "evidence", "target_id": "outputs/x.md"}),
+    (c.AddLink, "ready", {"kind": "evidence", "target_id": "outputs/x.md"}),
     (c.Update, "ready", {"status": "cancelled"}),
     (c.Update, "ready", {"status": "blocked"}),
     (c.Update, "ready", {"status": "backlog"}),
@@ -258,8 +258,8 @@ def test_a_worker_cannot_do_away_with_the_review_of_its_own_work(world: World) -
 
 def test_a_holder_writes_to_its_run_whatever_its_kind(world: World) -> None:
     task = world.into("in-progress")
-    world.act(c.Beat, task, "ada")
-    world.act(c.Report, task, "ada", text="half")
+    world.act(c.RecordHeartbeat, task, "ada")
+    world.act(c.ReportProgress, task, "ada", text="half")
     world.act(c.Update, task, "ada", body="x")
     world.act(c.Update, task, "ada", status="review")
     assert world.status(task) == "review"

@@ -14,7 +14,8 @@ from aof.core.model.task import Routing
 from aof.core.org.capacity import full
 from aof.core.org.chart_validation import judge
 from aof.core.org.routing import Route, pools, refusal, route, stranded
-from aof.core.org.work_profile import Work, bad_capabilities, required, work_of
+from aof.core.org.work_profile import WorkProfile, work_of
+from aof.core.validation.required_capabilities import bad_capabilities, required
 from tests.core.org.test_chart import chart_of
 from tests.support.requirements import requirement
 from tests.support.world import World
@@ -40,11 +41,11 @@ TEAM: dict[str, Any] = {
 CHART = chart_of(**TEAM)
 
 
-def asked(*capabilities: str, **given: Any) -> Work:
-    return Work(capabilities=tuple(required({"requiredCapabilities": capabilities}).items()), **given)
+def asked(*capabilities: str, **given: Any) -> WorkProfile:
+    return WorkProfile(capabilities=tuple(required({"requiredCapabilities": capabilities}).items()), **given)
 
 
-def routed(work: Work, **load: int) -> str | None:
+def routed(work: WorkProfile, **load: int) -> str | None:
     return route(CHART, work, load).agent
 
 
@@ -74,13 +75,13 @@ def test_a_role_goes_to_the_least_busy_holder_and_a_tie_to_the_first_in_the_char
 
 def test_a_team_gives_to_its_orchestrator_then_its_lead_and_members_only_where_it_has_neither() -> None:
     busy = chart_of(**TEAM | {"agents": [agent | {"concurrency": 1} for agent in TEAM["agents"]]})
-    team = Work(team="eng")
+    team = WorkProfile(team="eng")
     assert route(busy, team, {}).agent == "pm"
     assert route(busy, team, {"pm": 1}).agent == "lead"
     waiting = route(busy, team, {"pm": 1, "lead": 1})
     assert (waiting.state, waiting.agent, waiting.candidates) == ("waits", None, ("pm", "lead"))
     members = chart_of(agents=[{"id": "a", "team": "t"}, {"id": "b", "team": "t"}], teams=[{"id": "t"}])
-    assert route(members, Work(team="t"), {"a": 1}).agent == "b"
+    assert route(members, WorkProfile(team="t"), {"a": 1}).agent == "b"
 
 
 def test_the_heaviest_rule_that_matches_decides_and_one_that_leads_nowhere_gives_way() -> None:
@@ -156,7 +157,7 @@ def test_a_tag_means_nothing_where_the_chart_serves_none() -> None:
         (asked(role="tester", risk="medium"), "it may take low risk at most"),
     ],
 )
-def test_work_that_nobody_can_take_says_so_and_why(work: Work, words: str) -> None:
+def test_work_that_nobody_can_take_says_so_and_why(work: WorkProfile, words: str) -> None:
     answer = route(CHART, work, {})
     assert (answer.state, answer.agent) == ("no_route", None)
     assert words in answer.reason
@@ -236,7 +237,7 @@ def charts(draw: st.DrawFn) -> OrgChart:
 
 
 WORKS = st.builds(
-    Work,
+    WorkProfile,
     agent=st.none() | NAMES,
     role=st.none() | st.sampled_from(["dev", "ops", "none"]),
     team=st.none() | st.sampled_from(["t", "none"]),
@@ -247,7 +248,7 @@ LOADS = st.dictionaries(NAMES, st.integers(0, 3))
 
 
 @given(charts(), WORKS, LOADS)
-def test_who_gets_a_task_may_take_it_and_has_room(chart: OrgChart, work: Work, load: dict[str, int]) -> None:
+def test_who_gets_a_task_may_take_it_and_has_room(chart: OrgChart, work: WorkProfile, load: dict[str, int]) -> None:
     answer = route(chart, work, load)
     assert answer == route(chart, work, dict(reversed(load.items())))
     if answer.agent is not None:
@@ -265,7 +266,9 @@ def _accounts_for_everybody(chart: OrgChart, answer: Route) -> None:
 
 
 @given(charts(), WORKS, LOADS)
-def test_a_task_is_stranded_exactly_when_nobody_may_take_it(chart: OrgChart, work: Work, load: dict[str, int]) -> None:
+def test_a_task_is_stranded_exactly_when_nobody_may_take_it(
+    chart: OrgChart, work: WorkProfile, load: dict[str, int]
+) -> None:
     takers = {agent for agent in chart.by_id if refusal(chart, work, agent) is None}
     assert (stranded(chart, work) is None) == bool(takers)
     state = route(chart, work, load).state
@@ -275,7 +278,7 @@ def test_a_task_is_stranded_exactly_when_nobody_may_take_it(chart: OrgChart, wor
 
 
 @given(charts(), WORKS, LOADS)
-def test_among_equals_nobody_less_busy_is_passed_over(chart: OrgChart, work: Work, load: dict[str, int]) -> None:
+def test_among_equals_nobody_less_busy_is_passed_over(chart: OrgChart, work: WorkProfile, load: dict[str, int]) -> None:
     answer = route(chart, work, load)
     pool = next((pool for pool in pools(chart, work) if answer.agent in pool.agents), None)
     if answer.agent is None or pool is None or pool.ranked:

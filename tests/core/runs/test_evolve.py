@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aof.core.evolve.run import evolve_result, evolve_run
 from aof.core.model import commands as c
-from aof.core.model.run import Result, Run
+from aof.core.model.run import Run, RunResult
 from tests.support.world import MINUTE, World
 
 
@@ -16,7 +16,7 @@ def test_a_run_is_rebuilt_from_its_events_and_keeps_its_end() -> None:
     world.later(MINUTE)
     second = world.claim(task, "bob", worker="process")
     run: Run | None = None
-    result: Result | None = None
+    result: RunResult | None = None
     for event in world.events:
         run, result = evolve_run(run, event), evolve_result(result, event)
     assert run is not None

@@ -12,8 +12,8 @@ from aof.core.model.policy import Policy
 from tests.support.world import MINUTE, World
 
 WRITES: list[tuple[type[c.OnTask], dict[str, Any]]] = [
-    (c.Beat, {}),
-    (c.Report, {"text": "x"}),
+    (c.RecordHeartbeat, {}),
+    (c.ReportProgress, {"text": "x"}),
     (c.Update, {"body": "x"}),
     (c.Complete, {}),
     (c.Fail, {}),
@@ -126,7 +126,9 @@ def test_a_holder_that_had_an_earlier_run_must_name_the_one_it_means(
     world.act(kind, task, "ada", run=run, **given)
 
 
-@pytest.mark.parametrize(("kind", "given"), [(c.Beat, {}), (c.Report, {"text": "x"}), (c.Fail, {}), (c.Release, {})])
+@pytest.mark.parametrize(
+    ("kind", "given"), [(c.RecordHeartbeat, {}), (c.ReportProgress, {"text": "x"}), (c.Fail, {}), (c.Release, {})]
+)
 def test_nobody_writes_as_a_worker_to_a_task_that_nobody_runs(kind: type[c.OnTask], given: dict[str, Any]) -> None:
     world = World()
     refusal = world.refuse(kind, world.create(), "ada", **given)
@@ -142,7 +144,7 @@ def test_a_heartbeat_is_no_event_and_moves_the_end_of_the_lease() -> None:
     events = len(world.events)
     for number in range(1, 4):
         world.later(4 * MINUTE)
-        world.act(c.Beat, task, "ada")
+        world.act(c.RecordHeartbeat, task, "ada")
         assert world.heartbeats[task].beat_count == number
         assert world.act(c.Expire, task).drafts == ()
     assert len(world.events) == events
@@ -153,7 +155,7 @@ def test_an_expired_lease_that_nobody_reclaimed_may_be_renewed() -> None:
     task = world.create()
     run = world.claim(task)
     world.later(60 * MINUTE)
-    world.act(c.Beat, task, "ada", run=run)
+    world.act(c.RecordHeartbeat, task, "ada", run=run)
     assert world.act(c.Expire, task).drafts == ()
 
 
@@ -166,7 +168,7 @@ def test_the_length_of_a_lease_comes_from_the_call_then_the_task_then_the_policy
     world.claim(asked, ttl_ms=3_000)
     leases = [world.tasks[task].lease for task in (plain, own, asked)]
     assert [lease.ttl_ms for lease in leases if lease] == [7_000, 5_000, 3_000]
-    world.act(c.Beat, own, "ada")
+    world.act(c.RecordHeartbeat, own, "ada")
     assert world.heartbeats[own].expires_at == "2026-03-02T09:00:05.000Z"
 
 
@@ -176,7 +178,7 @@ def test_an_impossible_lease_is_refused(ttl: int) -> None:
     task = world.create()
     assert world.refuse(c.Claim, task, "ada", ttl_ms=ttl).code == "invalid"
     world.claim(task)
-    assert world.refuse(c.Beat, task, "ada", ttl_ms=ttl).code == "invalid"
+    assert world.refuse(c.RecordHeartbeat, task, "ada", ttl_ms=ttl).code == "invalid"
 
 
 @pytest.mark.parametrize("given", [{"actor": "a b"}, {"worker": "a b"}])
@@ -199,11 +201,11 @@ def test_a_release_is_no_failure_and_the_task_can_be_claimed_at_once() -> None:
 DAY = 24 * 60 * MINUTE
 
 
-@pytest.mark.parametrize("operation", [c.Claim, c.Beat])
+@pytest.mark.parametrize("operation", [c.Claim, c.RecordHeartbeat])
 def test_a_lease_lasts_a_day_at_most(operation: type[c.OnTask]) -> None:
     world = World()
     task = world.create()
-    if operation is c.Beat:
+    if operation is c.RecordHeartbeat:
         world.claim(task, "ada")
     refusal = world.refuse(operation, task, "ada", ttl_ms=DAY + 1)
     assert refusal.code == "invalid"
@@ -211,12 +213,12 @@ def test_a_lease_lasts_a_day_at_most(operation: type[c.OnTask]) -> None:
     world.act(operation, task, "ada", ttl_ms=DAY)
 
 
-@pytest.mark.parametrize("operation", [c.Claim, c.Beat])
+@pytest.mark.parametrize("operation", [c.Claim, c.RecordHeartbeat])
 def test_the_chart_lets_an_agent_have_a_longer_lease(operation: type[c.OnTask]) -> None:
     chart = OrgChart(agents=(Agent(id="ada", max_lease_time="3d"), Agent(id="bob")))
     world = World(policy=Policy(org=chart))
     task = world.create()
-    if operation is c.Beat:
+    if operation is c.RecordHeartbeat:
         world.claim(task, "ada")
     assert world.refuse(operation, task, "ada", ttl_ms=3 * DAY + 1).code == "invalid"
     world.act(operation, task, "ada", ttl_ms=3 * DAY)

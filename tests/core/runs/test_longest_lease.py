@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.clock import ManualClock
 

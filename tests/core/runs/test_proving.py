@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aof.core.errors.org import ActorMismatch, Unauthenticated
+from aof.core.errors.runs import StaleLease
 from aof.core.model import commands as c
-from aof.core.model.errors import ActorMismatch, StaleLease, Unauthenticated
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
 from aof.core.runs.authentication import contradicted, secret_of, understood, unproven
@@ -78,7 +79,7 @@ def test_a_lease_asks_for_its_own_secret_and_for_none_where_it_has_none(
 ) -> None:
     task = _task(digest)
     assert task.lease is not None
-    problem = unproven(task, task.lease, c.Beat(actor="ada", task_id=TASK, proof=proof))
+    problem = unproven(task, task.lease, c.RecordHeartbeat(actor="ada", task_id=TASK, proof=proof))
     assert isinstance(problem, Unauthenticated) is refused
     if problem is not None:
         assert DIGEST not in f"{problem.message} {problem.hint}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aof.core.model.run import Heartbeat
+from aof.core.model.run import Heartbeat, lease_end
 from aof.core.model.task import Lease
 from aof.core.model.times import iso
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import Boot, present, running_for, stamped
 from tests.support.world import MINUTE, MONDAY
 

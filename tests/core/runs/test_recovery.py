@@ -26,8 +26,8 @@ def test_the_later_of_lease_and_heartbeat_counts() -> None:
     by_lease, by_heartbeat = world.create(), world.create()
     world.claim(by_lease, ttl_ms=10 * MINUTE)
     world.claim(by_heartbeat, ttl_ms=MINUTE)
-    world.act(c.Beat, by_lease, "ada", ttl_ms=MINUTE)
-    world.act(c.Beat, by_heartbeat, "ada", ttl_ms=10 * MINUTE)
+    world.act(c.RecordHeartbeat, by_lease, "ada", ttl_ms=MINUTE)
+    world.act(c.RecordHeartbeat, by_heartbeat, "ada", ttl_ms=10 * MINUTE)
     world.later(10 * MINUTE - 1)
     for task in (by_lease, by_heartbeat):
         assert world.act(c.Expire, task, "aof").drafts == ()
@@ -43,7 +43,7 @@ def test_the_heartbeat_of_another_run_does_not_count() -> None:
     world = World()
     task = world.create()
     world.claim(task, ttl_ms=1)
-    world.act(c.Beat, task, "ada", ttl_ms=60 * MINUTE)
+    world.act(c.RecordHeartbeat, task, "ada", ttl_ms=60 * MINUTE)
     old = world.heartbeats[task]
     world.act(c.Release, task, "ada")
     world.claim(task, "bob")

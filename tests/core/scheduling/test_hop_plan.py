@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aof.core.model import commands as c
 from aof.core.model.ids import run_place
-from aof.core.model.org_chart import Agent, Autonomy, OrgChart, Runner, Team, TeamLimits
-from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.org_chart import Agent, Autonomy, OrgChart, RunnerSettings, Team, TeamLimits
+from aof.core.model.policy import Policy, SchedulingPolicy
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import iso
@@ -23,7 +23,7 @@ from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE
 
-STARTED = Runner(kind="process", command=("true",))
+STARTED = RunnerSettings(kind="process", command=("true",))
 WIDE = template(hop("a", role="tester"), hop("b", role="tester"), hop("c", role="auditor"), hop("d", role="tester"))
 
 
@@ -170,7 +170,7 @@ class TestLimits:
         desk.begin(WIDE)
         desk.take("a", "tess")
         desk.take("b", "aude")
-        limited = Policy(scheduling=Scheduling(max_concurrent=3))
+        limited = Policy(scheduling=SchedulingPolicy(max_concurrent=3))
         assert len(given_out(desk.plan(policy=limited))) == 1
 
     def test_a_teams_limit_counts_hops(self) -> None:
@@ -200,7 +200,7 @@ class TestLimits:
         running = desk.begin(WIDE)
         desk.take("a", "tess")
         urgent = desk.begin(WIDE, priority="critical")
-        limited = Policy(scheduling=Scheduling(max_concurrent=3))
+        limited = Policy(scheduling=SchedulingPolicy(max_concurrent=3))
         assert {one.task_id for one in desk.plan(chart, limited).actions} == {urgent}
         assert running != urgent
 
@@ -323,7 +323,7 @@ ROLES = {one.id: set(one.roles) for one in TIGHT.agents}
 
 @given(desks())
 def test_no_limit_is_exceeded_no_hop_is_given_out_twice_and_all_have_a_reason(desk: Desk) -> None:
-    policy = Policy(scheduling=Scheduling(max_concurrent=6))
+    policy = Policy(scheduling=SchedulingPolicy(max_concurrent=6))
     planned = desk.plan(TIGHT, policy)
     running = Counter(hop.lease.agent for task in _gated(desk) for hop in workflow_of(task).hops if hop.lease)
     found = [one for one in planned.actions if one.action == "assign"]

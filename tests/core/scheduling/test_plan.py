@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aof.core.model.ids import split_task_id, task_id
 from aof.core.model.lifecycle import PRIORITIES, priority_rank
-from aof.core.model.policy import Policy, Scheduling
+from aof.core.model.policy import Policy, SchedulingPolicy
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Blocked, Cancel, Lease, Retry, Routing, Task
 from aof.core.model.times import iso
@@ -28,7 +28,7 @@ SEATS = {
     "cleo": Seat(agent="cleo", kind="pull"),
 }
 CREW = Crew(seats=SEATS, team_limits={"eng": 2})
-POLICY = Policy(resource_slots={"gpu": 2}, scheduling=Scheduling(max_concurrent=4))
+POLICY = Policy(resource_slots={"gpu": 2}, scheduling=SchedulingPolicy(max_concurrent=4))
 
 
 def make(number: int, status: str = "ready", agent: str | None = "ada", **given: Any) -> Task:
@@ -211,7 +211,7 @@ class TestAssigning:
         held = make(2, "in-progress", "cleo", resource="lab")
         task = make(3, agent="ada", resource="lab")
         assert why(plan(free(task, running=(held,)), CREW, POLICY, MONDAY), task) == "resource 'lab' is used by 1 of 1"
-        house = Policy(scheduling=Scheduling(max_concurrent=1))
+        house = Policy(scheduling=SchedulingPolicy(max_concurrent=1))
         task = make(3, agent="ada")
         assert why(plan(free(task, running=(held,)), CREW, house, MONDAY), task) == "1 runs of 1 at once"
 
@@ -274,7 +274,7 @@ class TestTheOtherRows:
         planned = plan(snapshot, CREW, POLICY, MONDAY)
         assert chosen(planned) == [("promote", free_one.id, None)]
         assert why(planned, draft) == "it is a draft"
-        by_hand = plan(snapshot, CREW, Policy(scheduling=Scheduling(promote=False)), MONDAY)
+        by_hand = plan(snapshot, CREW, Policy(scheduling=SchedulingPolicy(promote=False)), MONDAY)
         assert not by_hand.actions
         assert why(by_hand, free_one) == "waits to be promoted by hand"
 
@@ -283,7 +283,7 @@ class TestTheOtherRows:
         assert (action.action, action.reason) == ("deadletter", "failed 2 times, 2 are allowed")
 
     def test_a_task_that_waits_for_people_too_long_is_said_once(self) -> None:
-        patient = Policy(scheduling=Scheduling(patience_ms={"review": MINUTE}))
+        patient = Policy(scheduling=SchedulingPolicy(patience_ms={"review": MINUTE}))
         task = make(1, "review")
         assert plan(Snapshot(review=(task,)), CREW, patient, MONDAY).next_at == MONDAY + MINUTE
         planned = plan(Snapshot(review=(task,)), CREW, patient, MONDAY + MINUTE)

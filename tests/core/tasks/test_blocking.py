@@ -81,7 +81,7 @@ def test_holding_a_running_task_ends_its_run_and_fences_it_off(
     assert world.normalized(task) == status
     assert world.runs[task][run].status == "cancelled"
     assert world.tasks[task].retry.failures == 0
-    assert world.refuse(c.Beat, task, "ada", run=run).code == "stale_lease"
+    assert world.refuse(c.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
 
 
 def test_unblocking_makes_it_ready_and_a_ready_one_stays_as_it_is() -> None:

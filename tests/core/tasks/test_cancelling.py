@@ -40,7 +40,13 @@ def test_a_cancelled_pulling_agent_can_no_longer_write() -> None:
     run = world.claim(task)
     world.act(c.CancelTask, task)
     assert world.runs[task][run].status == "cancelled"
-    for kind, given in (c.Beat, {}), (c.Report, {"text": "x"}), (c.Release, {}), (c.Complete, {}), (c.Fail, {}):
+    for kind, given in (
+        (c.RecordHeartbeat, {}),
+        (c.ReportProgress, {"text": "x"}),
+        (c.Release, {}),
+        (c.Complete, {}),
+        (c.Fail, {}),
+    ):
         assert world.refuse(kind, task, "ada", run=run, **given).code == "stale_lease"
 
 
@@ -51,7 +57,7 @@ def test_a_hosted_run_is_cancelling_until_its_host_has_stopped_it() -> None:
     world.act(c.CancelTask, task, reason="not wanted")
     assert world.normalized(task) == "cancelling"
     assert world.act(c.CancelTask, task).drafts == ()
-    assert world.refuse(c.Beat, task, "ada", run=run).code == "stale_lease"
+    assert world.refuse(c.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
     world.act(c.Settle, task, "host")
     assert (world.status(task), world.runs[task][run].status) == ("cancelled", "cancelled")
     assert world.act(c.Settle, task, "host").drafts == ()
@@ -156,7 +162,7 @@ def test_a_result_does_not_undo_a_cancellation() -> None:
         ("ready", c.Pause, {}),
         ("ready", c.RetryTask, {"reason": "again"}),
         ("ready", c.Update, {"status": "backlog"}),
-        ("ready", c.TakeIn, {"status": "backlog"}),
+        ("ready", c.ImportEdit, {"status": "backlog"}),
         ("backlog", c.Update, {"status": "ready"}),
         ("blocked", c.Unblock, {}),
         ("blocked", c.Resume, {}),
@@ -182,7 +188,7 @@ def test_a_child_is_not_retried_before_the_task_above_that_was_cancelled() -> No
     for task in (leaf, middle):
         refusal = world.refuse(c.RetryTask, task, reason="again")
         assert refusal.code == "cancel_requested"
-        assert world.refuse(c.TakeIn, task, status="ready").code == "cancel_requested"
+        assert world.refuse(c.ImportEdit, task, status="ready").code == "cancel_requested"
     for task in (root, middle, leaf):
         world.act(c.RetryTask, task, reason="again")
         assert (world.status(task), world.tasks[task].cancel) == ("ready", None)

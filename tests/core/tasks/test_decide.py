@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from aof.core.engine.decide import _DECIDERS
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from tests.support.world import World
 
 MEGABYTE = "x" * 1_000_000

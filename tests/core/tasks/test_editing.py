@@ -80,7 +80,7 @@ def test_a_new_description_keeps_the_work_log_byte_for_byte() -> None:
     world = World()
     task = world.create(body="Old")
     world.claim(task)
-    world.act(c.Report, task, "ada", text="half")
+    world.act(c.ReportProgress, task, "ada", text="half")
     log = world.tasks[task].body.partition("## Work Log")[2]
     world.act(c.Edit, task, changes={"description": "New\n\n## Work Log\n\n- forged\n"})
     assert world.tasks[task].body == f"New\n\n## Work Log{log}"
@@ -150,8 +150,8 @@ def test_progress_is_kept_in_order_and_is_a_sign_of_life() -> None:
     world = World()
     task = world.create()
     world.claim(task)
-    world.act(c.Report, task, "ada", text="half", percent=50, phase="working", facts={"files": {"done": 1}})
-    decision = world.act(c.Report, task, "ada", note="n", blockers=("b1", "b2"))
+    world.act(c.ReportProgress, task, "ada", text="half", percent=50, phase="working", facts={"files": {"done": 1}})
+    decision = world.act(c.ReportProgress, task, "ada", note="n", blockers=("b1", "b2"))
     assert decision.heartbeat is not None
     progress = world.tasks[task].progress
     assert (progress["text"], progress["percent"], progress["phase"]) == ("half", 50, "working")
@@ -166,7 +166,9 @@ def test_the_work_log_line_is_that_of_the_protocol() -> None:
     world = World()
     task = world.create()
     world.claim(task)
-    world.act(c.Report, task, "ada", text="Implemented core logic", note="ETA soon", blockers=("Awaiting API key",))
+    world.act(
+        c.ReportProgress, task, "ada", text="Implemented core logic", note="ETA soon", blockers=("Awaiting API key",)
+    )
     assert world.tasks[task].body.endswith(
         "- 2026-03-02T09:00:00.000Z Progress: Implemented core logic | Notes: ETA soon | Blockers: Awaiting API key\n"
     )
@@ -193,7 +195,7 @@ def test_a_report_that_is_empty_odd_or_too_long_is_refused(given: dict[str, Any]
     world = World()
     task = world.create()
     world.claim(task)
-    assert world.refuse(c.Report, task, "ada", **given).code == code
+    assert world.refuse(c.ReportProgress, task, "ada", **given).code == code
 
 
 def test_progress_does_not_grow_without_end() -> None:
@@ -201,15 +203,15 @@ def test_progress_does_not_grow_without_end() -> None:
     task = world.create()
     world.claim(task)
     for number in range(3):
-        world.act(c.Report, task, "ada", facts={f"k{number}": "x" * 2_000})
-    assert world.refuse(c.Report, task, "ada", facts={"k9": "x" * 2_500}).code == "payload_too_large"
+        world.act(c.ReportProgress, task, "ada", facts={f"k{number}": "x" * 2_000})
+    assert world.refuse(c.ReportProgress, task, "ada", facts={"k9": "x" * 2_500}).code == "payload_too_large"
 
 
 def test_a_new_run_starts_without_progress() -> None:
     world = World()
     task = world.create()
     world.claim(task)
-    world.act(c.Report, task, "ada", percent=90)
+    world.act(c.ReportProgress, task, "ada", percent=90)
     world.act(c.Release, task, "ada")
     world.claim(task, "bob")
     assert world.tasks[task].progress == {}
@@ -218,14 +220,14 @@ def test_a_new_run_starts_without_progress() -> None:
 @pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review", "blocked"])
 def test_only_what_is_finished_is_archived(status: str) -> None:
     world = World()
-    assert world.refuse(c.Archive, world.into(status)).code == "invalid_transition"
+    assert world.refuse(c.ArchiveTask, world.into(status)).code == "invalid_transition"
 
 
 @pytest.mark.parametrize("status", ["done", "cancelled", "deadletter"])
 def test_a_finished_task_is_archived_once_and_not_run_again(status: str) -> None:
     world = World()
     task = world.into(status)
-    world.act(c.Archive, task)
-    assert world.act(c.Archive, task).drafts == ()
+    world.act(c.ArchiveTask, task)
+    assert world.act(c.ArchiveTask, task).drafts == ()
     assert world.normalized(task) == "archived"
     assert world.refuse(c.RetryTask, task, reason="again").kind == "not_found"

@@ -15,7 +15,7 @@ def _story() -> tuple[World, str]:
     world = World()
     task = world.create(body="Do it")
     world.claim(task)
-    world.act(c.Report, task, "ada", text="half", percent=50)
+    world.act(c.ReportProgress, task, "ada", text="half", percent=50)
     world.act(c.Fail, task, "ada", code="boom", message="it broke")
     world.later(MINUTE)
     run = world.claim(task)

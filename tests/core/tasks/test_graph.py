@@ -72,14 +72,14 @@ def test_a_retry_waits_for_its_time() -> None:
 def test_a_draft_that_was_put_into_ready_by_hand_does_not_run() -> None:
     world = World()
     task = world.create()
-    world.act(c.TakeIn, task, changes={"metadata": {"draft": True}})
+    world.act(c.ImportEdit, task, changes={"metadata": {"draft": True}})
     assert world.refuse(c.Claim, task, "ada").code == "not_ready"
 
 
 def test_an_archived_task_does_not_run() -> None:
     world = World()
     task = world.into("done")
-    world.act(c.Archive, task)
+    world.act(c.ArchiveTask, task)
     assert "archived" in world.refuse(c.Claim, task, "ada").message
 
 
@@ -121,7 +121,7 @@ def test_a_finished_child_holds_no_parent(status: str) -> None:
     world = World()
     parent = world.create(metadata={"waitForChildren": True})
     child = world.create(parent_id=parent)
-    world.act(c.TakeIn, child, status="cancelled") if status == "cancelled" else None
+    world.act(c.ImportEdit, child, status="cancelled") if status == "cancelled" else None
     if status != "cancelled":
         world.claim(child)
         world.act(c.Fail, child, "ada", retryable=False) if status == "deadletter" else world.act(

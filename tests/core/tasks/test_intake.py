@@ -15,7 +15,10 @@ def test_an_edit_by_hand_is_recorded_with_what_changed() -> None:
     world = World()
     task = world.create()
     world.act(
-        c.TakeIn, task, "hand", changes={"title": "Mine", "priority": "high", "extra": {"color": "red"}, "body": "B\n"}
+        c.ImportEdit,
+        task,
+        "hand",
+        changes={"title": "Mine", "priority": "high", "extra": {"color": "red"}, "body": "B\n"},
     )
     edited = world.tasks[task]
     assert (edited.title, edited.priority, edited.extra, edited.body) == ("Mine", "high", {"color": "red"}, "B\n")
@@ -48,7 +51,7 @@ def test_what_aof_keeps_account_with_never_comes_from_people(forged: dict[str, A
     task = world.create()
     world.claim(task)
     before = world.tasks[task]
-    assert world.act(c.TakeIn, task, "hand", changes=forged).drafts == ()
+    assert world.act(c.ImportEdit, task, "hand", changes=forged).drafts == ()
     assert world.tasks[task] == before
 
 
@@ -56,7 +59,7 @@ def test_a_line_that_was_taken_out_means_the_default() -> None:
     world = World()
     task = world.create(priority="high", visibility="hidden", owner="lead", resource="rig", metadata={"a": 1})
     gone = dict.fromkeys(("priority", "visibility", "owner", "resource", "metadata", "body", "dependsOn"))
-    world.act(c.TakeIn, task, changes=gone)
+    world.act(c.ImportEdit, task, changes=gone)
     edited = world.tasks[task]
     assert (edited.priority, edited.visibility, edited.owner, edited.resource) == ("normal", "foreground", None, None)
     assert edited.metadata == {}
@@ -91,7 +94,7 @@ def test_a_value_that_cannot_be_accepted_is_refused_whole(changes: dict[str, Any
     world = World()
     task = world.create()
     before = world.tasks[task]
-    assert world.refuse(c.TakeIn, task, "hand", changes={"resource": "rig"} | changes).code == "invalid"
+    assert world.refuse(c.ImportEdit, task, "hand", changes={"resource": "rig"} | changes).code == "invalid"
     assert world.tasks[task] == before
 
 
@@ -101,24 +104,24 @@ def test_a_move_by_hand_follows_the_table(status: str, target: str) -> None:
     world = World()
     task = world.into(status)
     if status == target:
-        assert world.act(c.TakeIn, task, "hand", status=target).drafts == ()
+        assert world.act(c.ImportEdit, task, "hand", status=target).drafts == ()
     elif target == "in-progress":
-        refusal = world.refuse(c.TakeIn, task, "hand", status=target)
+        refusal = world.refuse(c.ImportEdit, task, "hand", status=target)
         assert refusal.code == "invalid_transition"
         assert refusal.call is not None
         assert refusal.call.operation == "claim"
     elif allows(status, target) or (status in ("done", "cancelled") and target == "ready"):
-        world.act(c.TakeIn, task, "hand", status=target)
+        world.act(c.ImportEdit, task, "hand", status=target)
         assert world.status(task) == target
     else:
-        assert world.refuse(c.TakeIn, task, "hand", status=target).code == "invalid_transition"
+        assert world.refuse(c.ImportEdit, task, "hand", status=target).code == "invalid_transition"
 
 
 def test_moving_a_running_task_ends_its_run() -> None:
     world = World()
     task = world.create()
     run = world.claim(task)
-    world.act(c.TakeIn, task, "hand", status="ready")
+    world.act(c.ImportEdit, task, "hand", status="ready")
     assert world.runs[task][run].status == "cancelled"
     assert world.refuse(c.Complete, task, "ada", run=run).code == "stale_lease"
 
@@ -127,7 +130,7 @@ def test_moving_to_deadletter_tells_dependents_and_leaves_an_error() -> None:
     world = World()
     task = world.create()
     dependent = world.create(depends_on=[task])
-    world.act(c.TakeIn, task, "hand", status="deadletter")
+    world.act(c.ImportEdit, task, "hand", status="deadletter")
     assert (world.status(dependent), world.normalized(task)) == ("blocked", "failed")
     error = world.tasks[task].last_error
     assert error is not None
@@ -138,7 +141,7 @@ def test_moving_to_cancelled_spreads_like_the_command() -> None:
     world = World()
     parent = world.create()
     child = world.create(parent_id=parent)
-    world.act(c.TakeIn, parent, "hand", status="cancelled")
+    world.act(c.ImportEdit, parent, "hand", status="cancelled")
     assert world.status(child) == "cancelled"
 
 
@@ -146,7 +149,7 @@ def test_moving_a_finished_task_to_ready_is_a_retry() -> None:
     world = World()
     task = world.into("deadletter")
     dependent = world.create(depends_on=[task])
-    world.act(c.TakeIn, task, "hand", status="ready")
+    world.act(c.ImportEdit, task, "hand", status="ready")
     assert (world.status(dependent), world.tasks[task].retry.failures) == ("ready", 0)
 
 
@@ -154,22 +157,22 @@ def test_dependencies_written_by_hand_are_checked_like_any_other() -> None:
     world = World()
     first = world.create()
     second = world.create(depends_on=[first])
-    assert world.refuse(c.TakeIn, first, changes={"dependsOn": [second]}).code == "dependency_cycle"
-    assert world.refuse(c.TakeIn, first, changes={"dependsOn": [first]}).code == "dependency_cycle"
-    assert world.refuse(c.TakeIn, first, changes={"dependsOn": ["TASK-2026-03-02-099"]}).code == "task_not_found"
+    assert world.refuse(c.ImportEdit, first, changes={"dependsOn": [second]}).code == "dependency_cycle"
+    assert world.refuse(c.ImportEdit, first, changes={"dependsOn": [first]}).code == "dependency_cycle"
+    assert world.refuse(c.ImportEdit, first, changes={"dependsOn": ["TASK-2026-03-02-099"]}).code == "task_not_found"
     third = world.create()
-    world.act(c.TakeIn, first, changes={"dependsOn": [third, third]})
+    world.act(c.ImportEdit, first, changes={"dependsOn": [third, third]})
     assert world.tasks[first].depends_on == (third,)
 
 
 def test_a_dead_dependency_written_by_hand_blocks_and_taking_it_out_frees() -> None:
     world = World()
     dead, task = world.into("cancelled"), world.create()
-    world.act(c.TakeIn, task, changes={"dependsOn": [dead]})
+    world.act(c.ImportEdit, task, changes={"dependsOn": [dead]})
     blocked = world.tasks[task].blocked
     assert blocked is not None
     assert blocked.dependency == dead
-    world.act(c.TakeIn, task, changes={"dependsOn": None})
+    world.act(c.ImportEdit, task, changes={"dependsOn": None})
     assert world.status(task) == "ready"
 
 
@@ -178,19 +181,19 @@ def test_a_parent_written_by_hand_exists_is_not_cancelled_and_makes_no_circle() 
     top = world.create()
     task = world.create(parent_id=top)
     gone = world.into("cancelled")
-    assert world.refuse(c.TakeIn, task, changes={"parentId": "TASK-2026-03-02-099"}).code == "task_not_found"
-    assert world.refuse(c.TakeIn, task, changes={"parentId": gone}).code == "cancel_requested"
-    assert world.refuse(c.TakeIn, task, changes={"parentId": task}).code == "invalid"
-    assert world.refuse(c.TakeIn, top, changes={"parentId": task}).code == "invalid"
-    world.act(c.TakeIn, task, changes={"parentId": None})
+    assert world.refuse(c.ImportEdit, task, changes={"parentId": "TASK-2026-03-02-099"}).code == "task_not_found"
+    assert world.refuse(c.ImportEdit, task, changes={"parentId": gone}).code == "cancel_requested"
+    assert world.refuse(c.ImportEdit, task, changes={"parentId": task}).code == "invalid"
+    assert world.refuse(c.ImportEdit, top, changes={"parentId": task}).code == "invalid"
+    world.act(c.ImportEdit, task, changes={"parentId": None})
     assert world.tasks[task].parent_id is None
 
 
 def test_conflicts_and_a_new_layout_are_recorded_even_without_changes() -> None:
     world = World()
     task = world.create()
-    world.act(c.TakeIn, task, conflicts=("title",))
-    world.act(c.TakeIn, task, layout="title: x # mine")
+    world.act(c.ImportEdit, task, conflicts=("title",))
+    world.act(c.ImportEdit, task, layout="title: x # mine")
     first, second = world.log(task, "task.updated")
     assert (first.payload["conflicts"], second.payload["changes"]) == (["title"], {})
 
@@ -198,7 +201,7 @@ def test_conflicts_and_a_new_layout_are_recorded_even_without_changes() -> None:
 def test_taking_the_draft_mark_out_of_the_file_accepts_the_task() -> None:
     world = World()
     task = world.create(metadata={"draft": True})
-    world.act(c.TakeIn, task, changes={"metadata": None})
+    world.act(c.ImportEdit, task, changes={"metadata": None})
     assert len(world.log(task, "task.accepted")) == 1
 
 
@@ -209,7 +212,7 @@ def test_a_new_file_becomes_a_task(folder: str) -> None:
     task = world.next_id()
     created = {"title": "By hand", "dependsOn": [blocker, blocker], "extra": {"mine": 1}, "body": "B\n", "owner": None}
     forged = {"rev": 9, "lease": {}, "status": "done", "retry": {"attempts": 9}, "key": {}, "createdAt": "x"}
-    world.act(c.TakeIn, task, "hand", status=folder, created=created | forged)
+    world.act(c.ImportEdit, task, "hand", status=folder, created=created | forged)
     adopted = world.tasks[task]
     assert (adopted.title, adopted.status, adopted.priority, adopted.created_by) == (
         "By hand",
@@ -224,7 +227,7 @@ def test_a_new_file_becomes_a_task(folder: str) -> None:
 def test_a_new_file_with_a_dead_dependency_is_blocked_from_the_start() -> None:
     world = World()
     dead, task = world.into("cancelled"), world.next_id()
-    world.act(c.TakeIn, task, status="ready", created={"title": "x", "dependsOn": [dead]})
+    world.act(c.ImportEdit, task, status="ready", created={"title": "x", "dependsOn": [dead]})
     assert world.status(task) == "blocked"
 
 
@@ -245,17 +248,17 @@ def test_a_new_file_with_a_dead_dependency_is_blocked_from_the_start() -> None:
 )
 def test_a_new_file_that_cannot_be_accepted_creates_nothing(status: Any, created: dict[str, Any]) -> None:
     world = World()
-    world.refuse(c.TakeIn, world.next_id(), status=status, created=created)
+    world.refuse(c.ImportEdit, world.next_id(), status=status, created=created)
     assert world.tasks == {}
 
 
 @pytest.mark.parametrize("name", ["TASK-2026-03-02-001\n", "../x", "TASK-\u0662\u0660\u0662\u0666-03-02-001"])
 def test_a_new_file_under_a_name_that_is_no_id_creates_nothing(name: str) -> None:
-    assert World().refuse(c.TakeIn, name, created={"title": "x"}).code == "invalid"
+    assert World().refuse(c.ImportEdit, name, created={"title": "x"}).code == "invalid"
 
 
 def test_a_file_of_a_task_that_exists_is_no_new_one_and_a_missing_one_no_edit() -> None:
     world = World()
     task = world.create()
-    assert world.refuse(c.TakeIn, task, created={"title": "x"}).code == "invalid"
-    assert world.refuse(c.TakeIn, world.next_id(), changes={"title": "x"}).code == "task_not_found"
+    assert world.refuse(c.ImportEdit, task, created={"title": "x"}).code == "invalid"
+    assert world.refuse(c.ImportEdit, world.next_id(), changes={"title": "x"}).code == "task_not_found"

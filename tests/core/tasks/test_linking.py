@@ -12,28 +12,28 @@ from tests.support.world import World
 def test_an_edge_is_added_once_and_removed_once(kind: str) -> None:
     world = World()
     task, other = world.create(), world.create()
-    assert len(world.act(c.Link, task, kind=kind, target_id=other, reason="because").drafts) == 1
-    assert world.act(c.Link, task, kind=kind, target_id=other).drafts == ()
+    assert len(world.act(c.AddLink, task, kind=kind, target_id=other, reason="because").drafts) == 1
+    assert world.act(c.AddLink, task, kind=kind, target_id=other).drafts == ()
     assert [(link.kind, link.target_id, link.reason) for link in world.tasks[task].links] == [(kind, other, "because")]
-    assert len(world.act(c.Unlink, task, kind=kind, target_id=other).drafts) == 1
-    assert world.act(c.Unlink, task, kind=kind, target_id=other).drafts == ()
+    assert len(world.act(c.RemoveLink, task, kind=kind, target_id=other).drafts) == 1
+    assert world.act(c.RemoveLink, task, kind=kind, target_id=other).drafts == ()
     assert world.tasks[task].links == ()
 
 
 def test_a_source_does_not_hold_execution() -> None:
     world = World()
     task, source = world.create(), world.create()
-    world.act(c.Link, task, kind="source_task", target_id=source)
+    world.act(c.AddLink, task, kind="source_task", target_id=source)
     assert world.why_not(task) is None
 
 
 def test_a_parent_is_set_and_taken_away() -> None:
     world = World()
     task, parent = world.create(), world.create()
-    world.act(c.Link, task, kind="parent", target_id=parent)
+    world.act(c.AddLink, task, kind="parent", target_id=parent)
     assert world.tasks[task].parent_id == parent
-    assert world.act(c.Link, task, kind="parent", target_id=parent).drafts == ()
-    world.act(c.Unlink, task, kind="parent", target_id=parent)
+    assert world.act(c.AddLink, task, kind="parent", target_id=parent).drafts == ()
+    world.act(c.RemoveLink, task, kind="parent", target_id=parent)
     assert world.tasks[task].parent_id is None
 
 
@@ -43,13 +43,13 @@ def test_a_task_cannot_stand_below_itself_or_its_own_child() -> None:
     child = world.create(parent_id=parent)
     grandchild = world.create(parent_id=child)
     for below in (parent, child, grandchild):
-        assert world.refuse(c.Link, parent, kind="parent", target_id=below).code == "dependency_cycle"
+        assert world.refuse(c.AddLink, parent, kind="parent", target_id=below).code == "dependency_cycle"
 
 
 def test_nothing_is_put_below_a_cancelled_parent() -> None:
     world = World()
     task, parent = world.create(), world.into("cancelled")
-    assert world.refuse(c.Link, task, kind="parent", target_id=parent).code == "cancel_requested"
+    assert world.refuse(c.AddLink, task, kind="parent", target_id=parent).code == "cancel_requested"
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_nothing_is_put_below_a_cancelled_parent() -> None:
 )
 def test_an_edge_to_nothing_or_of_no_kind_is_refused(kind: str, target: str, code: str) -> None:
     world = World()
-    assert world.refuse(c.Link, world.create(), kind=kind, target_id=target).code == code
+    assert world.refuse(c.AddLink, world.create(), kind=kind, target_id=target).code == code

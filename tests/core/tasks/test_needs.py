@@ -12,7 +12,7 @@ from tests.support.world import World
 
 
 def test_a_heartbeat_needs_one_task_only() -> None:
-    wanted = needs(c.Beat(actor="a", task_id="TASK-2026-03-02-001"), Records())
+    wanted = needs(c.RecordHeartbeat(actor="a", task_id="TASK-2026-03-02-001"), Records())
     assert wanted.write == wanted.heartbeats == {"TASK-2026-03-02-001"}
     assert not wanted.read | wanted.names | wanted.children | wanted.dependents
 
@@ -34,7 +34,7 @@ def test_a_claim_locks_its_resource_and_an_edge_the_graph() -> None:
     assert needs(claim, world.load(claim)).names == {"resource:rig"}
     edge = c.AddDependency(actor="pm", task_id=task, blocker_id=other)
     assert needs(edge, world.load(edge)).names == {"graph"}
-    hand = c.TakeIn(actor="hand", task_id=task, changes={"dependsOn": [other]})
+    hand = c.ImportEdit(actor="hand", task_id=task, changes={"dependsOn": [other]})
     assert needs(hand, world.load(hand)).names == {"graph"}
 
 
@@ -55,8 +55,8 @@ def test_nothing_is_read_and_written_at_once() -> None:
             continue
         if kind in (c.Create, c.Edit, c.Block, c.Reject, c.RetryTask, c.AddDependency, c.RemoveDependency, c.Alert):
             continue
-        edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.Link, c.Unlink) else {}
-        why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.Bury) else {}
+        edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.AddLink, c.RemoveLink) else {}
+        why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.DeadLetter) else {}
         command = kind(actor="pm", task_id=first, **edge, **why)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read
@@ -70,5 +70,5 @@ def test_what_is_no_id_is_never_asked_for() -> None:
         assert needs(command, Records()).read == frozenset()
         edge = c.AddDependency(actor="a", task_id="TASK-2026-03-02-001", blocker_id=text)
         assert (needs(edge, Records()).read, needs(edge, Records()).reachable) == (frozenset(), frozenset())
-        hand = c.TakeIn(actor="a", task_id="TASK-2026-03-02-001", changes={"dependsOn": [text], "parentId": text})
+        hand = c.ImportEdit(actor="a", task_id="TASK-2026-03-02-001", changes={"dependsOn": [text], "parentId": text})
         assert needs(hand, Records()).read == frozenset()

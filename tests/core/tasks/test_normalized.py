@@ -72,7 +72,7 @@ def _scenarios() -> set[Normalized]:
     seen.add(world.normalized(task))
     world.claim(task)
     seen.add(world.normalized(task))
-    world.act(c.Beat, task, "ada")
+    world.act(c.RecordHeartbeat, task, "ada")
     seen.add(world.normalized(task))
     world.act(c.Fail, task, "ada")
     seen.add(world.normalized(task))
@@ -97,7 +97,7 @@ def _scenarios() -> set[Normalized]:
     world.later(5 * MINUTE)
     seen.add(world.normalized(gone))
     seen.add(normalized_status(world.tasks[gone], None, world.now, stale=True))
-    world.act(c.Archive, task)
+    world.act(c.ArchiveTask, task)
     seen.add(world.normalized(task))
     return seen
 
@@ -115,8 +115,8 @@ def test_a_run_is_preparing_until_its_first_heartbeat_or_progress() -> None:
     for task in (beaten, reported):
         world.claim(task)
         assert world.normalized(task) == "preparing"
-    world.act(c.Beat, beaten, "ada")
-    world.act(c.Report, reported, "ada", percent=1)
+    world.act(c.RecordHeartbeat, beaten, "ada")
+    world.act(c.ReportProgress, reported, "ada", percent=1)
     assert [world.normalized(task) for task in (beaten, reported)] == ["running", "running"]
 
 
@@ -124,7 +124,7 @@ def test_the_heartbeat_of_an_earlier_run_says_nothing_of_this_one() -> None:
     world = World()
     task = world.create()
     world.claim(task)
-    world.act(c.Beat, task, "ada")
+    world.act(c.RecordHeartbeat, task, "ada")
     old = world.heartbeats[task]
     world.act(c.Release, task, "ada")
     world.claim(task, "bob")

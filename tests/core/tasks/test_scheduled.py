@@ -21,13 +21,13 @@ def test_a_task_whose_attempts_were_cut_is_given_up_with_its_last_error() -> Non
     task = world.into("in-progress")
     dependent = world.create(depends_on=[task])
     world.act(c.Fail, task, "ada", code="boom")
-    assert world.act(c.Bury, task, "aof", reason="enough").drafts == ()
+    assert world.act(c.DeadLetter, task, "aof", reason="enough").drafts == ()
     cut(world, task, 1)
-    world.act(c.Bury, task, "aof", reason="enough")
+    world.act(c.DeadLetter, task, "aof", reason="enough")
     dead = world.tasks[task]
     assert (dead.status, dead.last_error and dead.last_error.code) == ("deadletter", "boom")
     assert world.status(dependent) == "blocked"
-    assert world.act(c.Bury, task, "aof", reason="enough").drafts == ()
+    assert world.act(c.DeadLetter, task, "aof", reason="enough").drafts == ()
 
 
 @pytest.mark.parametrize("status", ["ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"])

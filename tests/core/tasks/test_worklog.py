@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from aof.core.tasks import work_log
+from aof.core.evolve import work_log
 
 AT = "2026-03-02T09:00:00.000Z"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aof.core.errors.workflows import HopRoleMismatch
 from aof.core.model import commands as c
-from aof.core.model.errors import HopRoleMismatch
 from aof.core.model.events import Draft
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
@@ -110,7 +110,7 @@ def test_a_result_that_was_reported_before_the_holder_vanished_counts(world: Gat
     run = world.take("implement")
     payload = {"hop": "implement", "result": {"agentId": "ada", "outcome": "done"}}
     draft = Draft(type="task.completed", task_id=task, run_id=run, payload=payload)
-    world.commit(c.Beat(actor="ada", task_id=task), Decision(drafts=(draft,)))
+    world.commit(c.RecordHeartbeat(actor="ada", task_id=task), Decision(drafts=(draft,)))
     world.expire(task)
     assert world.statuses()["implement"] == "done"
     assert world.open_hops() == ["code-review"]
@@ -120,7 +120,7 @@ def test_a_hop_that_lives_is_left_alone(world: Gated) -> None:
     task = world.begin(REVIEW)
     run = world.take("implement")
     world.later(4 * MINUTE)
-    world.act(c.Beat, task, "ada", run=run)
+    world.act(c.RecordHeartbeat, task, "ada", run=run)
     world.later(4 * MINUTE)
     assert world.act(c.Expire, task, "aof").drafts == ()
 

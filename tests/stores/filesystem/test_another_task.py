@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import AnotherTask, AofError
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import AnotherTask
 from tests.support.desk import Desk
 
 

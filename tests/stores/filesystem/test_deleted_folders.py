@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import LockTimeout
+from aof.core.errors.storage import LockTimeout
 from aof.entrypoints.bootstrap import diagnose, open_fabric
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.log.writer import LOCK

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.errors import AlreadyClaimed, AofError
+from aof.core.errors.base import AofError
+from aof.core.errors.runs import AlreadyClaimed
 from aof.core.model.events import Draft
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow

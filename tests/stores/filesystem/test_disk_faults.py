@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import AofError, CommitUnknown, DiskFull, LogPoisoned, StorageFailed
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import CommitUnknown, DiskFull, LogPoisoned, StorageFailed
 from aof.stores.filesystem.log.chain import decode
 from aof.stores.filesystem.log.state import STAMP_AT
 from tests.support.disks import FailingDisk, Step
@@ -141,7 +142,8 @@ FILLED = """
 import os, sys
 from pathlib import Path
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from aof.core.model.errors import AofError, CommitUnknown, DiskFull, StorageFailed
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import CommitUnknown, DiskFull, StorageFailed
 
 root = Path(sys.argv[1], "data")
 init_data_dir(root)

@@ -16,7 +16,8 @@ import pytest
 
 from aof.adapters.system import SystemClock
 from aof.app.maintenance.service import Diagnosis, doctor
-from aof.core.model.errors import AofError, LogDamaged
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LogDamaged
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
 from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric

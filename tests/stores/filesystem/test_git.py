@@ -11,7 +11,7 @@ import pytest
 
 import aof
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.stores.filesystem.working_copy import git_index
 from tests.support.terminal import aof as command
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.stores.filesystem.working_copy import frontmatter
 from tests.support.desk import Desk
 from tests.support.disks import Step, SteppingDisk

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AlreadyClaimed, NothingReady
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import NothingReady
 from aof.ports.lists import Query
 from aof.stores.filesystem.index import builder, file
 from aof.stores.filesystem.index import database as database_file

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors.tasks import UnreadableTask
 from aof.stores.filesystem.working_copy.frontmatter import read, rewrite, same
 from tests.support.strategies import json_values
 

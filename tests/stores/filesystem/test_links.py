@@ -16,7 +16,9 @@ from aof._support.beneath import Beneath, LinkInTheWay
 from aof.adapters.notify.file import FileNotifier
 from aof.adapters.runners.process import ProcessRunner
 from aof.adapters.system import SystemClock
-from aof.core.model.errors import AofError, LinkRefused, RunnerFailed
+from aof.core.errors.base import AofError
+from aof.core.errors.runs import RunnerFailed
+from aof.core.errors.storage import LinkRefused
 from aof.ports.notifier import Notification
 from aof.ports.runner import Ended, Work
 from aof.ports.tokens import Token

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import DiskFull, LockTimeout, LogDamaged
+from aof.core.errors.storage import DiskFull, LockTimeout, LogDamaged
 from aof.core.model.events import Event
 from aof.stores.filesystem.integrity.replaced import LogReplaced
 from aof.stores.filesystem.io.disk import Disk

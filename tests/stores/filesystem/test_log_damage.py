@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.events import Event
 from aof.entrypoints.bootstrap import diagnose
 from aof.stores.filesystem.log import chain

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import CommitUnknown, LogPoisoned
+from aof.core.errors.storage import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.archive.transfer import pack
 from aof.stores.filesystem.io.locks import STRIPES
 from aof.stores.filesystem.log.flush import Mark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import CommitUnknown, LogPoisoned
+from aof.core.errors.storage import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.log.writer import Log
 from tests.support.clock import ManualClock

@@ -13,7 +13,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aof.core.model.errors import PayloadTooLarge, UnreadableTask
+from aof.core.errors.base import PayloadTooLarge
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.task import Lease, Routing, Task
 from aof.stores.filesystem.working_copy.markdown import layout_after, parse, parse_foreign, parse_heads, prepare, render
 from tests.support.strategies import tasks

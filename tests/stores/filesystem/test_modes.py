@@ -13,7 +13,8 @@ import pytest
 
 import aof
 from aof.adapters.system import SystemClock
-from aof.core.model.errors import InvalidInput, LockTimeout
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.storage import LockTimeout
 from aof.ports.tokens import Token
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.records.tokens import TokenFile

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
 from aof.stores.filesystem.log.writer import Log
 from aof.stores.filesystem.store import FilesystemStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import UnusableOrgChart
+from aof.core.errors.org import UnusableOrgChart
 from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.records.org_chart import LIMIT, OrgFile

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
 from tests.support.clock import DAY

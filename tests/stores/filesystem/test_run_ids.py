@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.ids import attempt_of, run_id, task_of_run
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult
 from aof.stores.filesystem.working_copy.files import document
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric
@@ -74,7 +74,7 @@ def test_a_result_of_another_history_does_not_complete_a_run_that_reported_nothi
         task_id = fabric.create("Work").task_id
         for _ in range(attempts):
             fabric.release(task_id, run=_claimed(fabric, task_id))
-        result = Result(
+        result = RunResult(
             task_id=task_id,
             agent_id="ada",
             run_id=run_id(task_id, attempts + 1, ""),

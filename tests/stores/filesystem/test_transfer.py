@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.model.errors import AofError, Conflict, InvalidInput, PayloadTooLarge
+from aof.core.errors.base import AofError, Conflict, InvalidInput, PayloadTooLarge
 from aof.entrypoints.bootstrap import export_data_dir, import_data_dir, init_data_dir, open_fabric
 from aof.stores.filesystem.archive import entries as archives
 from aof.stores.filesystem.archive.transfer import unpack

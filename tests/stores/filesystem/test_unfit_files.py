@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.errors import UnreadableTask, UnusableOrgChart
+from aof.core.errors.org import UnusableOrgChart
+from aof.core.errors.tasks import UnreadableTask
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.stores.filesystem.io.read import LARGEST, read, unfit
 from aof.stores.filesystem.records.org_chart import OrgFile

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from aof.config import load_settings
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.entrypoints.bootstrap import diagnose, open_fabric
 from tests.data.make_format_1 import shown
 from tests.support.desk import Desk, contents

@@ -17,7 +17,8 @@ import msgspec
 from aof.adapters.agents.clients import KINDS, NOTES, NOTES_BEGIN, NOTES_END, TOML_MARKS, Kind, kind_named
 from aof.adapters.agents.json_edit import member, with_member, without_member
 from aof.adapters.agents.marked_block import with_block, without_block
-from aof.core.model.errors import InvalidInput, StorageFailed
+from aof.core.errors.base import InvalidInput
+from aof.core.errors.storage import StorageFailed
 
 Action = Literal["create", "change", "delete"]
 _SERVER = ("mcpServers", "aof")

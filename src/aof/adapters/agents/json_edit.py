@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|/', re.DOTALL)
 

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 
+from aof import errors
 from aof._support import printable
 from aof.adapters.cli import output
 from aof.adapters.cli.help import spelling, suggestions
 from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
 from aof.adapters.cli.spec.parser import Parsed, UsageError, parse
 from aof.adapters.cli.terminal import streams
-from aof.core.model import errors
 from aof.entrypoints import bootstrap
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.adapters.cli.output import Context
-    from aof.core.model.errors import AofError
+    from aof.core.errors.base import AofError
 
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}

@@ -34,7 +34,7 @@ from aof.app.async_bridge import Follower
 from aof.app.fabric import Fabric
 from aof.app.faults import record
 from aof.app.operations.call import Caller
-from aof.core.model.errors import InvalidInput, NotFound
+from aof.core.errors.base import InvalidInput, NotFound
 
 _OPEN = ("/health", "/openapi.json")
 _EVENTS = f"{PREFIX}/events"

@@ -20,7 +20,8 @@ from aof.adapters.http.limits.screen import bearer, too_many_failures
 from aof.adapters.http.limits.traffic import Traffic, network_of
 from aof.adapters.http.names import check_names
 from aof.app.operations.call import Caller
-from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge, Unauthenticated
+from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
+from aof.core.errors.org import Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from aof.core.model.errors import NotAllowed
+from aof.core.errors.org import NotAllowed
 
 _PORTS = {"http": "80", "https": "443"}
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from aof.adapters.http.limits.connections import Accepted, Acceptor, Connections, Listener
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.protocol import BoundedProtocol, Refuse, Times
-from aof.core.model.errors import Unavailable
+from aof.core.errors.base import Unavailable
 
 _GRACE = 5  # seconds that open streams get when the server stops
 _BACKLOG = 512

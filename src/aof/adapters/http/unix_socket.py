@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from aof.core.model.errors import Unavailable
+from aof.core.errors.base import Unavailable
 
 _MODE = 0o600
 _LONGEST = 107  # bytes of a path that the kernel takes

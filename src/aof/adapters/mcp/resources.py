@@ -17,7 +17,7 @@ from aof.adapters.mcp.tools import spell
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
 from aof.app.operations.error_payload import told
-from aof.core.model.errors import AofError, InvalidInput, NotFound
+from aof.core.errors.base import AofError, InvalidInput, NotFound
 from aof.core.model.events import Event
 
 TASKS = "aof://tasks"

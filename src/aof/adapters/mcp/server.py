@@ -30,7 +30,7 @@ from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")

@@ -21,7 +21,8 @@ from aof.adapters.mcp.server_state import Hub
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import Operation, Params
-from aof.core.model.errors import ActorMismatch, AofError
+from aof.core.errors.base import AofError
+from aof.core.errors.org import ActorMismatch
 from aof.core.model.ids import task_of_run
 from aof.core.model.times import millis
 from aof.core.model.workflow_state import leases

@@ -28,7 +28,8 @@ from aof.adapters.mcp.tools import answered
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
 from aof.app.operations.results import Created
-from aof.core.model.errors import AofError, InvalidTransition
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.task import Task
 
 EXTENSION = "io.modelcontextprotocol/tasks"

@@ -21,7 +21,7 @@ from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import Operation, Params, listed_in
 from aof.app.operations.error_payload import Told, told
 from aof.app.operations.schemas import input_schema, output_schema
-from aof.core.model.errors import AofError, InvalidInput
+from aof.core.errors.base import AofError, InvalidInput
 
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}

@@ -22,7 +22,7 @@ from aof.adapters.runners.output import Kept, Messages
 from aof.adapters.runners.redaction import Redaction
 from aof.adapters.runners.spawner import Link, Spawner
 from aof.app.faults import record
-from aof.core.model.errors import RunnerFailed
+from aof.core.errors.runs import RunnerFailed
 from aof.ports.clock import Clock
 from aof.ports.runner import Ended, Listener, Work
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.app.commands import identity, notifications, unit_of_work
 from aof.app.operations import results
 from aof.app.operations.arguments import invalid
-from aof.core.model.errors import NotAttached
+from aof.core.errors.workflows import NotAttached
 from aof.core.model.ids import OURSELVES, task_of_run
 from aof.core.runs import authentication as proofs
 
@@ -76,7 +76,7 @@ class Dispatcher:
         """A command from values that a caller gave; raises InvalidInput."""
         given = given | {"actor": given.get("actor") or self._principal.actor}
         try:
-            return msgspec.convert(given, ready(kind))
+            return msgspec.convert(given, prepare_type(kind))
         except msgspec.ValidationError as error:
             raise invalid(str(error), kind, given) from None
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aof._support.hashing import hexdigest
+from aof.core.errors.org import ActorMismatch
+from aof.core.errors.tasks import TaskNotFound
 from aof.core.model import commands as c
 from aof.core.model.commands import OnTask
-from aof.core.model.errors import ActorMismatch, TaskNotFound
 from aof.core.model.task import Task
 from aof.core.runs import authentication
 from aof.core.runs.authentication import Secret

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aof.core.model.errors import NotAllowed
+from aof.core.errors.org import NotAllowed
 
 SECRET = "AOF_RUN_SECRET"  # noqa: S105 - the name of the variable
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aof.core.model.errors import AlreadyClaimed, AtCapacity, NothingReady, NotReady, ResourceBusy
+from aof.core.errors.org import AtCapacity
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import NothingReady, NotReady, ResourceBusy
 from aof.core.model.lifecycle import FINISHED
 
 PASSING = (NothingReady, AtCapacity, NotReady, AlreadyClaimed, ResourceBusy)

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from aof.core.engine import decide, needs
+from aof.core.errors.base import AofError, Unavailable
+from aof.core.errors.tasks import AnotherTask, UnreadableTask
 from aof.core.model import commands
-from aof.core.model.commands import OnTask, TakeIn
-from aof.core.model.errors import AnotherTask, AofError, Unavailable, UnreadableTask
+from aof.core.model.commands import ImportEdit, OnTask
 from aof.core.model.events import Event
 from aof.core.model.ids import TAG_DIGITS, run_place
 from aof.core.model.policy import Policy
@@ -92,7 +93,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
             continue
         now = clock.now()
         verdict = _judged(unit, scope, policy, edit, now)
-        if isinstance(verdict, Decision) and isinstance(edit, commands.TakeIn):
+        if isinstance(verdict, Decision) and isinstance(edit, commands.ImportEdit):
             unit.take_in(edit, verdict.drafts, now)
             taken = True
         elif isinstance(verdict, AofError) and task_id == subject:
@@ -100,7 +101,7 @@ def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Re
     return taken
 
 
-def _judged(unit: Unit, scope: Scope, policy: Policy, edit: TakeIn | AofError, now: int) -> Verdict:
+def _judged(unit: Unit, scope: Scope, policy: Policy, edit: ImportEdit | AofError, now: int) -> Verdict:
     return edit if isinstance(edit, AofError) else decide.decide(_load(unit, scope, policy, edit), edit, now)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.messages import HandoffNotFound
 from aof.core.model import handoff as records
-from aof.core.model.errors import Call, HandoffNotFound
 from aof.ports import store as ports
 
 TYPE_CHECKING = False

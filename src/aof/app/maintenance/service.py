@@ -11,7 +11,7 @@ from aof.app import faults
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.operations.results import Result
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
 from aof.ports.clock import Clock
 from aof.ports.org import OrgSource

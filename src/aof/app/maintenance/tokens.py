@@ -12,7 +12,7 @@ from hashlib import sha256
 from aof.app.operations.call import ROLES, Caller, Role
 from aof.app.operations.catalogue import SCOPES, Scope
 from aof.app.operations.results import Result
-from aof.core.model.errors import InvalidInput, NotFound
+from aof.core.errors.base import InvalidInput, NotFound
 from aof.core.model.times import duration_ms, iso, millis
 from aof.core.validation import limits
 from aof.ports.tokens import Token, Tokens

@@ -14,12 +14,14 @@ import msgspec
 from aof.app import faults
 from aof.app.commands.unit_of_work import Done
 from aof.app.operations.results import Sent
+from aof.core.errors.base import AofError, Internal
+from aof.core.errors.messages import TooManyMessages
+from aof.core.errors.runs import StaleLease
 from aof.core.handoffs.delegation import HandoffAnswer, HandoffRequest
 from aof.core.messages.completion import CompletionReport
 from aof.core.messages.message import Message
 from aof.core.messages.status import StatusUpdate
 from aof.core.model.commands import OnTask
-from aof.core.model.errors import AofError, Internal, StaleLease, TooManyMessages
 from aof.core.model.events import Draft
 from aof.core.model.handoff import Request
 from aof.core.model.ids import is_agent_name, is_task_id, task_of_run

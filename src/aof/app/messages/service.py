@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from aof.app.messages import router
 from aof.app.operations import results
 from aof.app.runs import recovery
+from aof.core.errors.base import Call, InvalidInput
 from aof.core.messages import session
 from aof.core.model import events, workflow_state
-from aof.core.model.errors import Call, InvalidInput
 from aof.core.model.ids import task_of_run
 
 TYPE_CHECKING = False

@@ -12,8 +12,8 @@ from types import FunctionType, UnionType
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import Call, InvalidInput
+from aof._support.typed import prepare_type
+from aof.core.errors.base import Call, InvalidInput
 from aof.core.validation import findings, messages
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ def _evaluated(text: str, names: dict[str, Any]) -> Any:
 def _check(name: str, value: Any, kind: Any) -> None:
 
     try:
-        msgspec.convert(value, ready(kind))
+        msgspec.convert(value, prepare_type(kind))
     except (msgspec.ValidationError, RecursionError) as error:
         wrong = messages.complaint(str(error), value, kind, name=name)
         raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None

@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.app.commands.identity import Identity
 from aof.app.fabric import Fabric
 from aof.app.operations.arguments import invalid
 from aof.app.operations.catalogue import SCOPES, Operation, Params, Scope
 from aof.app.operations.schemas import shown_fields, shown_names
-from aof.core.model.errors import ActorMismatch, Call, InvalidInput, NotAllowed
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.org import ActorMismatch, NotAllowed
 from aof.core.validation import limits
 
 Role = Literal["reader", "agent", "admin"]
@@ -49,7 +50,7 @@ class Caller(msgspec.Struct, frozen=True):
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
     try:
-        params = msgspec.convert(given, ready(operation.parameters), strict=strict)
+        params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
         raise _wrong(operation, str(error), given, tool=tool) from None
     if tool and isinstance(given, dict):

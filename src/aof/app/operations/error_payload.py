@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from aof.app.operations.catalogue import BY_NAME, Operation
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 
 Spell = Callable[[Operation, dict[str, Any]], str]
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.operations.spec import Count, OnTask, Operation, Params, TaskId, Text
 from aof.app.queries import primer
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
 from aof.core.model.kinds import Status
 
@@ -178,7 +178,7 @@ def _graph(fabric: Any, values: dict[str, Any]) -> Drawn:
 
 
 def _replay(fabric: Any, values: dict[str, Any]) -> Past:
-    return msgspec.convert(fabric.replay(values["at"]), ready(Past))
+    return msgspec.convert(fabric.replay(values["at"]), prepare_type(Past))
 
 
 def _prime(fabric: Any, values: dict[str, Any]) -> Primed:

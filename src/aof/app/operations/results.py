@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from aof.core.model.errors import Call
+from aof.core.errors.base import Call
 
 
 def without_secret(self: msgspec.Struct) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aof.app.operations import results
+from aof.core.errors.org import UnusableOrgChart
 from aof.core.model import commands as c
 from aof.core.model import org_chart
-from aof.core.model.errors import UnusableOrgChart
 from aof.core.org import routing, standing, work_profile
 
 TYPE_CHECKING = False
@@ -55,7 +55,17 @@ class ChartInForce:
         try:
             chart = self.declared()
         except UnusableOrgChart:
-            if isinstance(command, c.Beat | c.Report | c.Release | c.Fail | c.Settle | c.Expire | c.TimeOut | c.TakeIn):
+            if isinstance(
+                command,
+                c.RecordHeartbeat
+                | c.ReportProgress
+                | c.Release
+                | c.Fail
+                | c.Settle
+                | c.Expire
+                | c.TimeOut
+                | c.ImportEdit,
+            ):
                 return self._policy
             raise
         if chart is None:
@@ -96,7 +106,7 @@ class ChartInForce:
         chart = self.readable()
         if chart is None:
             return None
-        known: dict[work_profile.Work, str | None] = {}
+        known: dict[work_profile.WorkProfile, str | None] = {}
 
         def note(task: Task) -> str | None:
             if task.status not in _NOT_TAKEN_YET:

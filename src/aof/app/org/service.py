@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aof.app.org import view
 from aof.core.model import org_chart, task, workflow_state
 from aof.core.org import routing, work_profile
+from aof.core.validation import required_capabilities
 from aof.ports import org as ports
 
 TYPE_CHECKING = False
@@ -62,9 +63,9 @@ class OrgService:
             known = self._queries.get(task_id)
             asked = work_profile.work_of(known.routing, known.profile)
         else:
-            if problem := work_profile.bad_capabilities("capabilities", capabilities):
+            if problem := required_capabilities.bad_capabilities("capabilities", capabilities):
                 raise problem
-            profile = {work_profile.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
+            profile = {required_capabilities.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
             wanted = task.Routing(agent=agent, role=role, team=team, tags=tuple(tags))
             asked = work_profile.work_of(wanted, profile)
         return routing.route(self._environment.chart.whole(), asked, self.org_load())

@@ -14,7 +14,7 @@ from aof.core.evolve.run import evolve_run, result_of
 from aof.core.evolve.task import evolve
 from aof.core.model.events import Event, is_remark
 from aof.core.model.handoff import Handoff
-from aof.core.model.run import Result, Run
+from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 
 _MAKING = frozenset({"task.created", "task.restored", "task.updated", "task.dependency.updated"})
@@ -28,7 +28,7 @@ class Attempt:
     def __init__(self, run: Run, began: int) -> None:
         self.run = run
         self.began = began
-        self.result: Result | None = None
+        self.result: RunResult | None = None
         self.reported: int | None = None
         self.checkpoint: int | None = None
         self.output: dict[str, Any] = {}

@@ -12,11 +12,10 @@ from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.records import Records
-from aof.core.model.run import Heartbeat
+from aof.core.model.run import Heartbeat, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import millis
 from aof.core.model.workflow_state import leases
-from aof.core.runs.lease import lease_end
 from aof.core.tasks.normalized_status import Normalized, normalized_status
 
 

@@ -6,8 +6,8 @@ from aof._support import gc_pause
 from aof.app.portable import lives as life_stories
 from aof.app.portable import log, scene, snapshot
 from aof.app.queries import history
+from aof.core.errors.base import InvalidInput
 from aof.core.model import ids
-from aof.core.model.errors import InvalidInput
 from aof.core.runs import lease_clock
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent

@@ -13,8 +13,8 @@ from aof.app.portable.people import assignee, who
 from aof.app.portable.scene import Scene, active, finished
 from aof.app.portable.waiting import reason
 from aof.app.portable.words import NOT_APPLICABLE, SHORT, UNKNOWN, log_ref, missing, task_ref
+from aof.core.evolve.work_log import description
 from aof.core.model.task import Task
-from aof.core.tasks.work_log import description
 
 _CONTEXT = ("sessionId", "threadId", "turnId")
 _CLASSES = ("taskKind", "taskFamily")

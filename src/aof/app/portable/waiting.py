@@ -7,7 +7,7 @@ from typing import Any
 from aof.app.portable.lives import Life
 from aof.app.portable.scene import Scene
 from aof.app.portable.words import short
-from aof.core.model.errors import AofError, Call
+from aof.core.errors.base import AofError, Call
 from aof.core.model.task import Task
 from aof.core.org.capacity import full
 from aof.core.tasks.graph import readiness

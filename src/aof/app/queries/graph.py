@@ -7,7 +7,7 @@ from html import escape
 
 import msgspec
 
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 from aof.core.model.task import Task
 from aof.ports.lists import Row
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.tasks import TaskNotFound
 from aof.core.evolve.task import evolve
-from aof.core.model.errors import Call, InvalidInput, TaskNotFound
 from aof.core.model.events import is_remark
 from aof.core.model.task import Task
 from aof.ports.progress import Say, silent

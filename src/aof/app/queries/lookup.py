@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aof.app.commands import unit_of_work
-from aof.core.model.errors import AmbiguousId, Call, TaskNotFound
+from aof.core.errors.base import Call
+from aof.core.errors.tasks import AmbiguousId, TaskNotFound
 from aof.core.model.ids import is_part, is_task_id, task_of_run
 
 TYPE_CHECKING = False

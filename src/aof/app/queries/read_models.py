@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from aof.app.queries.lists import Listed, Summary
+from aof.core.errors.base import InvalidInput
 from aof.core.model import times
-from aof.core.model.errors import InvalidInput
 from aof.core.model.lifecycle import STATUSES
 from aof.core.runs import lease_clock
 from aof.core.tasks import normalized_status

@@ -8,7 +8,7 @@ import msgspec
 
 from aof.app.queries import graph as drawing
 from aof.app.queries import history
-from aof.core.runs import lease
+from aof.core.model import run
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
 
@@ -98,7 +98,7 @@ class QueryService:
                 with self._store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
                     if task is not None and task.lease is not None:
-                        ends[task_id] = lease.lease_end(task.lease, unit.heartbeat(task_id))
+                        ends[task_id] = run.lease_end(task.lease, unit.heartbeat(task_id))
             except ports.ScopeTooNarrow:
                 continue
         return ends

@@ -19,10 +19,11 @@ import msgspec
 
 from aof.app.operations.results import Claimed, Moved, Reported, Sent
 from aof.app.runs.grant import Grant
-from aof.core.model.errors import AofError, Conflict, NotFound, StaleLease
+from aof.core.errors.base import AofError, Conflict, NotFound
+from aof.core.errors.runs import StaleLease
 from aof.core.model.ids import attempt_of
 from aof.core.model.task import Task
-from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.validation.limits import NOTES
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             file_path=fabric.store.path_of(task),
             secret=secret or msgspec.UNSET,
         )
-        held.__dict__["care"] = _Care(fabric, lease.ttl_ms / 1000 / BEATS_A_LEASE)
+        held.__dict__["care"] = _Care(fabric, lease.ttl_ms / 1000 / BEATS_PER_LEASE)
         return held
 
     @property

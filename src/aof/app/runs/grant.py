@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.runs import StaleLease
 from aof.core.model import workflow_state
-from aof.core.model.errors import Call, InvalidInput, StaleLease
 from aof.core.model.ids import task_of_run
 from aof.core.model.task import Lease, Task
 

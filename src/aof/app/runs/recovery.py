@@ -10,8 +10,9 @@ from collections.abc import Callable
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.messages.router import record
+from aof.core.errors.runs import UnreadableResult
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.commands import OnTask
-from aof.core.model.errors import UnreadableResult, UnreadableTask
 from aof.core.model.events import Draft
 from aof.core.model.task import Task
 

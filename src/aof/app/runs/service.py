@@ -8,18 +8,11 @@ from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.app.runs import grant
+from aof.core.errors.base import Call, InvalidInput, Refused
+from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
-from aof.core.model.errors import (
-    AgentInactive,
-    AlreadyClaimed,
-    AtCapacity,
-    Call,
-    InvalidInput,
-    NothingReady,
-    Refused,
-    Unauthenticated,
-    UnreadableTask,
-)
 from aof.core.validation import limits
 from aof.ports import store as ports
 
@@ -132,7 +125,7 @@ class RunService:
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
     ) -> Beaten:
         """Show that the run's worker lives."""
-        done = self._dispatcher.on_task(c.Beat, task_id, run=run, agent=agent, ttl_ms=_ttl_ms(ttl))
+        done = self._dispatcher.on_task(c.RecordHeartbeat, task_id, run=run, agent=agent, ttl_ms=_ttl_ms(ttl))
         beat = done.decision.heartbeat
         assert beat is not None
         return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
@@ -158,7 +151,7 @@ class RunService:
     ) -> Reported:
         """Report progress of the current run."""
         done = self._dispatcher.on_task(
-            c.Report,
+            c.ReportProgress,
             task_id,
             run=run,
             agent=agent,

@@ -22,15 +22,16 @@ from aof.app.operations.results import Claimed
 from aof.app.runs.grant import holding
 from aof.app.scheduler.steps import Steps
 from aof.app.scheduler.work import work_of
+from aof.core.errors.base import AofError, Conflict, NotFound
+from aof.core.errors.runs import RunnerFailed
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES, attempt_of, run_place
 from aof.core.model.kinds import Cause
 from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import held_leases
-from aof.core.runs.lease import BEATS_A_LEASE
+from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.snapshot import Snapshot
 from aof.ports.lists import Query
@@ -148,7 +149,7 @@ class Hosting:
             return error.message
         self._warn_of_dropped(work)
         now = self._clock.monotonic()
-        every = lease.ttl_ms / 1000 / BEATS_A_LEASE
+        every = lease.ttl_ms / 1000 / BEATS_PER_LEASE
         limit = agent.max_execution_ms
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)

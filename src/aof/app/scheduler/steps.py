@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from aof.app.faults import Faults, Tell
-from aof.core.model.errors import AofError, Conflict, NotFound, Refused
+from aof.core.errors.base import AofError, Conflict, NotFound, Refused
 from aof.ports.clock import Clock
 
 _TRIES: Final = 5

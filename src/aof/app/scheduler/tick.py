@@ -20,14 +20,15 @@ from aof.app.faults import Faults
 from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
+from aof.core.errors.base import AofError
+from aof.core.errors.org import UnusableOrgChart
 from aof.core.handoffs import unanswered
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, UnusableOrgChart
 from aof.core.model.ids import OURSELVES, attempt_of
+from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import held_leases
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import present
 from aof.core.scheduling.crew import STARTED, Crew, Nobody
 from aof.core.scheduling.org_crew import crew_of
@@ -265,7 +266,7 @@ class Tick:
         return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _deadletter(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Bury(actor=OURSELVES, task_id=task.id, reason=action.reason))
+        return self._did(c.DeadLetter(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))

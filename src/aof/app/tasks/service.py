@@ -8,8 +8,9 @@ import msgspec
 
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
+from aof.core.errors.base import AofError, Internal, Unavailable
+from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, IdTaken, Internal, Unavailable, UnreadableTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class TaskService:
 
     def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Put a finished task away."""
-        return self._dispatcher.move(c.Archive, task_id, actor=actor)
+        return self._dispatcher.move(c.ArchiveTask, task_id, actor=actor)
 
     def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""
@@ -184,11 +185,11 @@ class TaskService:
         self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self._linked(c.Link, task_id, kind, target, actor, reason=reason)
+        return self._linked(c.AddLink, task_id, kind, target, actor, reason=reason)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
         """Remove such a connection."""
-        return self._linked(c.Unlink, task_id, kind, target, actor)
+        return self._linked(c.RemoveLink, task_id, kind, target, actor)
 
     def _linked(
         self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
@@ -197,7 +198,7 @@ class TaskService:
         if kind in ("child", "blocks"):
             task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
         if kind == "blocked_by":
-            change = self.dep_add if command is c.Link else self.dep_remove
+            change = self.dep_add if command is c.AddLink else self.dep_remove
             change(task_id, target, actor=actor)
             task = self._environment.lookup.get(task_id)
             return results.Moved(task_id=task.id, status=task.status)

@@ -6,7 +6,8 @@ import msgspec
 
 from aof.app.operations import results
 from aof.app.workflows import view
-from aof.core.model.errors import AofError, Call, InvalidInput, TaskNotFound
+from aof.core.errors import tasks as task_errors
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.model.ids import is_part, is_task_id
 
 TYPE_CHECKING = False
@@ -74,5 +75,5 @@ class WorkflowService:
             return True
         try:
             return is_part(name) and bool(self._environment.lookup.resolve(name))
-        except TaskNotFound:
+        except task_errors.TaskNotFound:
             return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.workflows import InvalidWorkflow, WorkflowNotFound
 from aof.core.model import commands as c
-from aof.core.model.errors import Call, InvalidWorkflow, WorkflowNotFound
 from aof.core.validation import findings
 
 TYPE_CHECKING = False

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
-from aof.core.model.errors import Call, InvalidInput
+from aof.core.errors.base import Call, InvalidInput
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, begun, workflow_of
@@ -44,7 +44,7 @@ class Portrait(Result, frozen=True, kw_only=True):
 
 def of_template(document: dict[str, Any]) -> Portrait:
     """A workflow that is written down."""
-    workflow = begun(msgspec.convert(document, ready(Template)))
+    workflow = begun(msgspec.convert(document, prepare_type(Template)))
     return _drawn(workflow.template, workflow.digest, {}, None, None)
 
 
@@ -123,7 +123,7 @@ def _line(hop: Hop, state: HopState | None, depth: int) -> str:
 
 def nobody_for(document: dict[str, Any], chart: OrgChart) -> Iterator[Finding]:
     """A warning for each role that no active agent has."""
-    for number, hop in enumerate(msgspec.convert(document, ready(Template)).hops):
+    for number, hop in enumerate(msgspec.convert(document, prepare_type(Template)).hops):
         for key, role in (("role", hop.role), ("escalateTo", hop.escalate_to)):
             active = [name for name in chart.holders.get(role or "", ()) if chart.by_id[name].active]
             if role is not None and not active:

@@ -1,4 +1,4 @@
-"""`decide(records, command, now)`: events, or a refusal as a value. One row a command; the rules stand beside.
+"""`decide(records, command, now)`: events, or a refusal as a value. One row per command; the rules stand below.
 
 Must not load or record anything.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.engine import decide_gated
+from aof.core.engine import decide_gated, update
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.org import callers, guard
-from aof.core.runs import completion, lease, process_exit, recovery, retry, review
+from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
     cancellation,
@@ -25,7 +25,6 @@ from aof.core.tasks import (
     links,
     maintenance,
     manual_edit,
-    update,
 )
 from aof.core.validation import limits
 from aof.core.workflows import control, failures
@@ -36,13 +35,13 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
-        return command.decide(records, now)
+        return command.decide(records, now, decide)
     refusal = _unheard(records, command) or _forbidden(records, command)
     return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
-    """Why this caller may not give the command: it is somebody else, or the gates are not its to change or to pass."""
+    """Why this caller may not give the command: it acts under another name, or may not change or pass the gates."""
     policy = records.policy
     asked = policy.binds or policy.require_secret or command.vouched == "secret" or command.limited
     if not asked or not (command.outside or isinstance(command, c.Edit)):
@@ -52,11 +51,11 @@ def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
-    """Why the command is not even looked at: a nameless caller, no such task, or one that is being cancelled."""
+    """Why the command is not considered at all: no caller's name, no such task, or one that is being cancelled."""
     problem = limits.line("actor", command.actor, _NAME, required=True) or limits.line("run", command.run, _NAME)
     if problem or (problem := limits.name("agent", command.agent)):
         return problem
-    if isinstance(command, c.Create) or (isinstance(command, c.TakeIn) and command.created is not None):
+    if isinstance(command, c.Create) or (isinstance(command, c.ImportEdit) and command.created is not None):
         return None
     task = records.look(command.task_id)
     if task is None:
@@ -82,21 +81,51 @@ def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
     return decide_gated.gated(records, task, command, now)
 
 
-def _create_gated(records: Records, command: c.CreateGated, now: int) -> Verdict:
+# Rules that most calls do not need stand behind a function, so that their modules run only for their own commands.
 
+
+def _create_gated(records: Records, command: c.CreateGated, now: int) -> Verdict:
     return control.create(records, command, now)
 
 
 def _attach(records: Records, command: c.Attach, now: int) -> Verdict:
-
     return control.attach(records, command, now)
 
 
 def _time_out(records: Records, command: c.TimeOut, now: int) -> Verdict:
-    if not records.task(command.task_id).workflow:
-        return Decision()
+    return failures.time_out(records, command, now) if records.task(command.task_id).workflow else Decision()
 
-    return failures.time_out(records, command, now)
+
+def _update(records: Records, command: c.Update, now: int) -> Verdict:
+    return update.update(records, command, now)
+
+
+def _report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
+    return progress.report(records, command, now)
+
+
+def _exited(records: Records, command: c.Exited, now: int) -> Verdict:
+    return process_exit.exited(records, command, now)
+
+
+def _expire(records: Records, command: c.Expire, now: int) -> Verdict:
+    return recovery.expire(records, command, now)
+
+
+def _promote(records: Records, command: c.Promote, now: int) -> Verdict:
+    return maintenance.promote(records, command, now)
+
+
+def _dead_letter(records: Records, command: c.DeadLetter, now: int) -> Verdict:
+    return maintenance.dead_letter(records, command, now)
+
+
+def _alert(records: Records, command: c.Alert, now: int) -> Verdict:
+    return maintenance.alert(records, command, now)
+
+
+def _import_edit(records: Records, command: c.ImportEdit, now: int) -> Verdict:
+    return manual_edit.import_edit(records, command, now)
 
 
 _NAME: Final = 128
@@ -106,10 +135,10 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.CreateGated: _create_gated,
     c.Attach: _attach,
     c.Claim: lease.claim,
-    c.Beat: lease.beat,
+    c.RecordHeartbeat: lease.heartbeat,
     c.Release: lease.release,
-    c.Report: edit.report,
-    c.Update: update.update,
+    c.ReportProgress: _report,
+    c.Update: _update,
     c.Edit: edit.edit,
     c.Complete: completion.complete,
     c.Approve: review.approve,
@@ -122,16 +151,16 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Pause: hold.pause,
     c.Resume: hold.resume,
     c.RetryTask: retry.retry,
-    c.Archive: edit.archive,
+    c.ArchiveTask: edit.archive,
     c.AddDependency: dependencies.add_dependency,
     c.RemoveDependency: dependencies.remove_dependency,
-    c.Link: links.link,
-    c.Unlink: links.unlink,
-    c.Expire: recovery.expire,
+    c.AddLink: links.link,
+    c.RemoveLink: links.unlink,
+    c.Expire: _expire,
     c.TimeOut: _time_out,
-    c.Promote: maintenance.promote,
-    c.Bury: maintenance.bury,
-    c.Alert: maintenance.alert,
-    c.Exited: process_exit.exited,
-    c.TakeIn: manual_edit.take_in,
+    c.Promote: _promote,
+    c.DeadLetter: _dead_letter,
+    c.Alert: _alert,
+    c.Exited: _exited,
+    c.ImportEdit: _import_edit,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from aof.core.engine import update_gated
 from aof.core.model import commands as c
 from aof.core.model.records import Records, Verdict
 from aof.core.model.task import Task
@@ -15,8 +16,8 @@ from aof.core.workflows import claim, control, failures, hop_lease, outcomes
 
 _DECIDERS: Final[dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]]] = {
     c.Claim: claim.claim,
-    c.Beat: hop_lease.beat,
-    c.Report: hop_lease.report,
+    c.RecordHeartbeat: hop_lease.heartbeat,
+    c.ReportProgress: hop_lease.report,
     c.Release: hop_lease.release,
     c.Complete: outcomes.complete,
     c.Approve: outcomes.approve,
@@ -27,7 +28,7 @@ _DECIDERS: Final[dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]]] =
     c.Resume: control.resume,
     c.RetryTask: control.retry,
     c.Promote: control.promote,
-    c.Update: control.update,
+    c.Update: update_gated.update,
     c.Edit: control.edit,
 }
 _BEGINS: Final = (c.Claim, c.Complete)

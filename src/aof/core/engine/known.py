@@ -35,7 +35,7 @@ class Known:
         return ids(self.records.above.get(task_id, ()))
 
     def gatekeepers(self, parent_id: str | None) -> Needs:
-        """Who decides whether a task may be put or run below the parent.
+        """The tasks that decide whether a task may be created or run below the parent.
 
         A cancellation reaches every unfinished task below it in the same commit, so an unfinished parent answers for
         all that stands above it. A finished one is passed over by the cancellation: then all ancestors are asked.

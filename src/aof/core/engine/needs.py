@@ -15,11 +15,11 @@ from aof.core.engine.known import Known, ids
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
-from aof.core.model.run import Result
 from aof.core.org import capacity, standing
+from aof.core.runs import reported_result
+from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
 from aof.core.tasks.creation import bad_key
-from aof.core.tasks.manual_edit import theirs
 
 _GRAPH = frozenset({"graph"})
 
@@ -31,7 +31,7 @@ def needs(command: c.OnTask, known: Records) -> Needs:
     describe = _NEEDS.get(type(command))
     if describe is not None:
         return describe(command, Known(known))
-    return command.needs(known) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
+    return command.needs(known, needs) if isinstance(command, c.OwnRule) else Needs(write=frozenset({command.task_id}))
 
 
 def _create(command: c.Create, known: Known) -> Needs:
@@ -46,7 +46,7 @@ def _create(command: c.Create, known: Known) -> Needs:
 
 
 def _starting(command: c.OnTask, known: Known) -> Needs:
-    """A new run reads the dependencies, the children it may wait for, and who occupies the resource."""
+    """A new run reads the dependencies, the children it may wait for, and the tasks that occupy the resource."""
     task = known.task(command.task_id)
     own = frozenset({command.task_id})
     if task is None or task.status not in ("ready", "review"):
@@ -110,13 +110,13 @@ def _judging(command: c.OnTask, known: Known) -> Needs:
 
 
 def _returning(command: c.OnTask, known: Known) -> Needs:
-    """Who goes back to waiting looks whether the dependencies are alive."""
+    """A task that goes back to waiting reads whether its dependencies are alive."""
     task = known.task(command.task_id)
     return Needs(write=frozenset({command.task_id}), read=frozenset(ids(task.depends_on if task else ())))
 
 
 def _ending(command: c.OnTask, known: Known) -> Needs:
-    """What may kill or revive a task tells its dependents; they look at their other dependencies."""
+    """A command that may end or revive a task tells its dependents; these read their other dependencies."""
     own = frozenset({command.task_id})
     task = known.task(command.task_id)
     waiting = known.dependents(command.task_id)
@@ -163,22 +163,14 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     cancelled = task is not None and task.cancel is not None
     base = _cancelling(command, known) if cancelled else _ending(command, known)
     running = _running(command, known)
-    files = referred(known.records, command.task_id)
+    files = reported_result.referred(known.records, command.task_id)
     return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
 
 
 def _timing_out(command: c.OnTask, known: Known) -> Needs:
     """A hop whose run has reported is ended by that."""
-    running, files = _running(command, known), referred(known.records, command.task_id)
+    running, files = _running(command, known), reported_result.referred(known.records, command.task_id)
     return msgspec.structs.replace(_ending(command, known), results=running, files=files)
-
-
-def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that the reported results of a task, or of its hops, refer to."""
-    hops = f"{task_id}/hops/"
-    found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
-    refs = (ref for one in found if isinstance(one, Result) for ref in (one.summary_ref, one.handoff_ref))
-    return frozenset((task_id, ref) for ref in refs if ref is not None)
 
 
 def _dependency(command: c.AddDependency, _known: Known) -> Needs:
@@ -193,7 +185,7 @@ def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
     return msgspec.structs.replace(base, read=base.read | blocker, names=_GRAPH)
 
 
-def _link(command: c.Link, known: Known) -> Needs:
+def _link(command: c.AddLink, known: Known) -> Needs:
     own = frozenset({command.task_id})
     if command.kind == "parent":
         parent = known.gatekeepers(command.target_id)
@@ -208,10 +200,10 @@ def _update(command: c.Update, known: Known) -> Needs:
     return msgspec.structs.replace(base, heartbeats=_running(command, known))
 
 
-def _take_in(command: c.TakeIn, known: Known) -> Needs:
+def _take_in(command: c.ImportEdit, known: Known) -> Needs:
     own = frozenset({command.task_id})
     task = known.task(command.task_id)
-    given = theirs(command.created if command.created is not None else command.changes)
+    given = manual_edit.theirs(command.created if command.created is not None else command.changes)
     base = _MOVES.get(str(command.status), _returning)(command, known)
     edges = given.get("dependsOn")
     parent = given.get("parentId")
@@ -240,8 +232,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.CreateGated: _create,
     c.Claim: _claiming,
     c.Complete: _completing,
-    c.Beat: _beating,
-    c.Report: _beating,
+    c.RecordHeartbeat: _beating,
+    c.ReportProgress: _beating,
     c.Release: _judging,
     c.Approve: _judging,
     c.Reject: _judging,
@@ -254,10 +246,10 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Settle: _settling,
     c.Expire: _expire,
     c.Promote: _judging,
-    c.Bury: _ending,
+    c.DeadLetter: _ending,
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
-    c.Link: _link,
+    c.AddLink: _link,
     c.Update: _update,
-    c.TakeIn: _take_in,
+    c.ImportEdit: _take_in,
 }

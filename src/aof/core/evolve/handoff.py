@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.events import Event
 from aof.core.model.handoff import Handoff, Request
 
@@ -15,7 +15,7 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     """The handoff after the event; a request begins one, or says better what a pending one asks for."""
     payload = event.payload
     if event.type == "delegation.requested":
-        request = msgspec.convert(payload["request"], ready(Request))
+        request = msgspec.convert(payload["request"], prepare_type(Request))
         return Handoff(
             id=payload["handoffId"],
             kind="delegation",

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.events import Event
-from aof.core.model.run import ARTIFACT_PATHS, Result, Run
+from aof.core.model.run import ARTIFACT_PATHS, Run, RunResult
 from aof.core.model.task import Failure
 
 RUN_EVENTS = frozenset({"task.attempt.started", "task.attempt.completed", "task.attempt.failed", "task.completed"})
@@ -37,12 +37,12 @@ def evolve_run(run: Run | None, event: Event) -> Run | None:
     if event.type == "task.attempt.completed":
         return msgspec.structs.replace(run, status="completed", ended_at=event.timestamp)
     if event.type == "task.attempt.failed":
-        error = msgspec.convert(payload["error"], ready(Failure))
+        error = msgspec.convert(payload["error"], prepare_type(Failure))
         return msgspec.structs.replace(run, status=payload["status"], ended_at=event.timestamp, error=error)
     return run
 
 
-def evolve_result(result: Result | None, event: Event) -> Result | None:
+def evolve_result(result: RunResult | None, event: Event) -> RunResult | None:
     """The current run's result after the event; a new run starts without one."""
     if event.type == "task.attempt.started":
         return None
@@ -51,10 +51,10 @@ def evolve_result(result: Result | None, event: Event) -> Result | None:
     return result_of(event)
 
 
-def result_of(event: Event) -> Result:
+def result_of(event: Event) -> RunResult:
     """The result that a `task.completed` event reports."""
     fields: dict[str, Any] = dict(event.payload["result"])
     fields |= {"taskId": event.task_id, "runId": event.run_id, "completedAt": event.timestamp}
     if "hop" in event.payload:
         fields["hop"] = event.payload["hop"]
-    return msgspec.convert(fields, ready(Result))
+    return msgspec.convert(fields, prepare_type(RunResult))

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
+from aof.core.evolve import work_log, workflow
+from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
-from aof.core.model.task import Blocked, Cancel, Failure, Lease, Link, Retry, Task
-from aof.core.tasks import work_log
+from aof.core.model.task import Blocked, Cancel, Failure, Link, Task
 
 _replace = msgspec.structs.replace
 
@@ -42,9 +43,7 @@ def evolve(task: Task | None, event: Event) -> Task:
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
-        from aof.core.evolve.workflow import task_changes  # noqa: PLC0415 - few tasks have a workflow
-
-        return task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+        return workflow.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
     handler = _HANDLERS.get(event.type)
     return handler(task, event) if handler else {}
 
@@ -75,7 +74,7 @@ def _created(event: Event) -> Task:
     extra = fields.pop("extra", {})
     stamps = dict.fromkeys(("createdAt", "lastTransitionAt"), event.timestamp)
     fields = stamps | fields | {"id": event.task_id, "rev": event.seq, "updatedAt": event.timestamp}
-    task = msgspec.convert(fields, ready(Task))
+    task = msgspec.convert(fields, prepare_type(Task))
     return _replace(task, body=body, extra=extra, layout=event.layout)
 
 
@@ -86,15 +85,13 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if task.status == "in-progress":
         changes["lease"] = None
     if target == "blocked":
-        changes["blocked"] = msgspec.convert(payload["blocked"], ready(Blocked))
+        changes["blocked"] = msgspec.convert(payload["blocked"], prepare_type(Blocked))
     elif task.blocked is not None:
         changes["blocked"] = None
     if "error" in payload:
-        changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
+        changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
     if task.gated and task.status in ("blocked", "backlog"):
-        from aof.core.evolve.workflow import resumed  # noqa: PLC0415 - few tasks have a workflow
-
-        changes["workflow"] = resumed(task.workflow, event.timestamp)
+        changes["workflow"] = workflow.resumed(task.workflow, event.timestamp)
     if target in FINISHED:
         changes["ended_at"] = _moment(task, event)
     elif task.ended_at is not None:
@@ -113,34 +110,13 @@ def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
     }
 
 
-def begun_lease(payload: dict[str, Any], run_id: str | None, at: str) -> Lease:
-    """The lease of a run, or of a hop's, that begins."""
-    return Lease(
-        agent=payload["agent"],
-        run_id=run_id or "",
-        epoch=payload["epoch"],
-        acquired_at=at,
-        expires_at=payload["expiresAt"],
-        ttl_ms=payload["ttlMs"],
-        worker=payload["worker"],
-        key=payload.get("key"),
-        secret_digest=payload.get("secretDigest"),
-    )
-
-
-def run_by(retry: Retry, agent: str, **changes: Any) -> Retry:
-    """The count of runs after one that this agent has had."""
-    agents = retry.agents if agent in retry.agents else (*retry.agents, agent)
-    return _replace(retry, agents=agents, **changes)
-
-
 def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
     return {"retry": run_by(task.retry, event.payload["agent"]), "last_error": None}
 
 
 def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
-    error = msgspec.convert(payload["error"], ready(Failure))
+    error = msgspec.convert(payload["error"], prepare_type(Failure))
     if payload["counts"]:
         retry = run_by(task.retry, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
         return {"retry": retry, "last_error": error}
@@ -171,7 +147,7 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
                 whole.pop(name, None)
             else:
                 whole[name] = value
-    fresh = msgspec.convert(whole, ready(Task))
+    fresh = msgspec.convert(whole, prepare_type(Task))
     renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
     for name in ("rev", "updated_at", "layout"):
         del renewed[name]
@@ -180,12 +156,6 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
 
 def _progress(task: Task, event: Event) -> dict[str, Any]:
     return {"progress": progressed(task, event.payload, event.run_id, event.timestamp)}
-
-
-def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
-    """The progress after a report, of the task's own run or of a hop's."""
-    facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}
-    return task.progress | facts | {"at": at, "runId": run_id}
 
 
 def _cancel_requested(_task: Task, event: Event) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.evolve.task import begun_lease, progressed, run_by
+from aof._support.typed import prepare_type
+from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.task import Failure, Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
@@ -156,7 +156,7 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
         case "task.attempt.failed":
             changes["retry"] = run_by(retry, payload["agent"], cause=payload["cause"])
             if payload["counts"]:
-                changes["last_error"] = msgspec.convert(payload["error"], ready(Failure))
+                changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
             elif task.cancel is not None:
                 changes["cancel"] = _replace(task.cancel, stopped=not others)
     return changes

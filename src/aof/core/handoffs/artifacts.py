@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.events import Event
 from aof.core.model.handoff import Request
 
@@ -16,7 +16,7 @@ def attached(event: Event) -> dict[str, bytes]:
     """The files that an event puts into its task's folder, by their place in it."""
     if event.type != "delegation.requested":
         return {}
-    request = msgspec.convert(event.payload["request"], ready(Request))
+    request = msgspec.convert(event.payload["request"], prepare_type(Request))
     whole = msgspec.json.format(_encode(request), indent=2) + b"\n"
     return dict(zip(ATTACHED, (whole, _markdown(request).encode()), strict=True))
 

@@ -1,4 +1,4 @@
-"""Delegation by message: who may hand a child task to whom, how deep, and what each answer does.
+"""Delegation by message: which agent may hand a child task to which, how deep, and what each answer does.
 
 Must not know the wire, nor where files lie.
 """
@@ -9,10 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.engine.decide import decide
-from aof.core.messages.message import Message, is_held, sender
-from aof.core.model.commands import Block, Link
-from aof.core.model.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.messages import NestedDelegation, ParentNotFound
+from aof.core.errors.runs import NotLeaseHolder
+from aof.core.errors.tasks import InvalidTransition
+from aof.core.messages.message import Message
+from aof.core.messages.sender import is_held, sender
+from aof.core.model.commands import AddLink, Block, Decide, NeedsOf
 from aof.core.model.events import Draft
 from aof.core.model.handoff import Handoff, Request, handoff_id
 from aof.core.model.lifecycle import FINISHED, allows
@@ -41,12 +44,12 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
     request: Request
     odd: tuple[dict[str, str], ...] = ()
 
-    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The child, what was asked of it before, and the parent."""
         own = frozenset({self.task_id})
         return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own)
 
-    def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """One handoff for one request, however often it arrives."""
         child = records.look(self.task_id)
         if child is None:
@@ -96,9 +99,9 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         return None
 
     def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
-        """With a chart, nobody hands on what it may not change: a handoff writes to the child and its brief.
+        """With a chart, an agent hands on only what it may change: a handoff writes to the child and its brief.
 
-        Who runs the parent may also hand on what it could take itself, and who has asked once may ask again.
+        An agent that runs the parent may also hand on what it could take itself; one that has asked may ask again.
         """
         chart = records.policy.org
         if chart is None:
@@ -114,7 +117,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             and routing.refusal(chart, work_profile.work_of(child.routing, child.profile), self.actor) is None
         ):
             return None
-        changes = Link(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
+        changes = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
         return rights.not_allowed(records, chart, child, changes)
 
     def _repeats(self, last: Handoff) -> bool:
@@ -132,12 +135,12 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
     accepted: bool
     reason: str | None = None
 
-    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
 
-    def judge(self, records: Records, now: int) -> Verdict:
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """An acceptance moves nothing; a rejection blocks the child."""
         child = records.look(self.task_id)
         if child is None:
@@ -147,7 +150,10 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
             return refusal
         if last is not None and last.state == ("accepted" if self.accepted else "rejected"):
             return Decision()
-        return self._taken(child, last) if self.accepted else self._turned_down(records, child, last, now)
+        if self.accepted:
+            return self._taken(child, last)
+        refusal = self._not_holder(child)
+        return refusal or self._turned_down(child, last, self._held(records, child, now, decide))
 
     def _unentitled(self, child: Task, last: Handoff | None) -> AofError | None:
         held_by = child.lease.agent if child.lease is not None else child.routing.agent
@@ -163,16 +169,20 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
             )
         return Decision(drafts=(self._answer("delegation.accepted", child, last),))
 
-    def _turned_down(self, records: Records, child: Task, last: Handoff | None, now: int) -> Verdict:
-        if is_held(child):
-            holder = sender(child, self)
-            if isinstance(holder, AofError):
-                return holder
-        moved: tuple[Draft, ...] = ()
-        if allows(child.status, "blocked"):
-            block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=str(self.reason))
-            verdict = decide(records, block, now)
-            moved = verdict.drafts if isinstance(verdict, Decision) else ()
+    def _not_holder(self, child: Task) -> AofError | None:
+        """Why the sender may not turn down a child that somebody runs."""
+        holder = sender(child, self) if is_held(child) else None
+        return holder if isinstance(holder, AofError) else None
+
+    def _held(self, records: Records, child: Task, now: int, decide: Decide) -> tuple[Draft, ...]:
+        """What blocks the child, where it can be blocked."""
+        if not allows(child.status, "blocked"):
+            return ()
+        block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=str(self.reason))
+        verdict = decide(records, block, now)
+        return verdict.drafts if isinstance(verdict, Decision) else ()
+
+    def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...]) -> Verdict:
         return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=str(self.reason))))
 
     def _answer(self, kind: str, child: Task, last: Handoff | None, **more: str) -> Draft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.core.model.commands import OwnRule
+from aof.core.model.commands import Decide, NeedsOf, OwnRule
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
@@ -23,12 +23,12 @@ class SayUnanswered(OwnRule, frozen=True, kw_only=True):
     handoff_id: str
     reason: str
 
-    def needs(self, known: Records) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
 
-    def decide(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """Leave alone what was answered in the meantime, or said already."""
         task = records.look(self.task_id)
         if task is None:

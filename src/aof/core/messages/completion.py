@@ -9,17 +9,21 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.messages.message import Message, sender
-from aof.core.model.errors import AofError, StaleLease
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import StaleLease
+from aof.core.messages.message import Message
+from aof.core.messages.sender import held_hop, sender
+from aof.core.model.commands import Decide, NeedsOf
 from aof.core.model.events import Draft
-from aof.core.model.ids import task_of_run
+from aof.core.model.ids import run_place, task_of_run
 from aof.core.model.records import Decision, Needs, Records, Verdict
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult
 from aof.core.model.task import Task
+from aof.core.model.workflow_state import HopState, workflow_of
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
-from aof.core.workflows import message_reports
+from aof.core.workflows.claim import wrong_role
 
 HANDOFF_REF: Final = "outputs/handoff.md"
 
@@ -34,16 +38,16 @@ class CompletionReport(Message, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
 
-    def needs(self, known: Records) -> Needs:
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
         if task is None or not task.gated:
             return Needs(write=own, results=own)
+        hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
+        return Needs(write=own, results=frozenset(run_place(task.id, hop) for hop in hops))
 
-        return Needs(write=own, results=message_reports.places(task))
-
-    def judge(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """Put the result on record, once."""
         task = records.look(self.task_id)
         if task is None:
@@ -53,8 +57,47 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return self._of_hop(records, task) if task.gated else self._of_task(records, task)
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
+        """A report goes on record and the hop moves when the session ends, as with every task."""
+        hop = held_hop(task, self)
+        if isinstance(hop, AofError):
+            return Decision() if self._repeats_a_hop(records, task) else hop
+        agent = str(hop.agent)
+        refusal = wrong_role(records, task, hop, agent) or self._without_blockers(task, hop)
+        if refusal is not None:
+            return refusal
+        if self._repeats_result(records.results[run_place(task.id, hop.id)], hop):
+            return Decision()
+        payload = {"hop": hop.id, "outcome": self.outcome, "result": self._result_of(agent)}
+        drafts = (Draft(type="task.completed", task_id=task.id, run_id=hop.run_id, payload=payload),)
+        return Decision(drafts=drafts, agent=agent)
 
-        return message_reports.report(records, task, self)
+    def _without_blockers(self, task: Task, hop: HopState) -> AofError | None:
+        """The refusal of a report that sends work back and does not say what has to change."""
+        rule = workflow_of(task).template.by_id[hop.id]
+        rejects = self.outcome == "needs_review" and rule.can_reject and bool(rule.depends_on)
+        if not rejects or any(text.strip() for text in self.blockers):
+            return None
+        return InvalidInput(
+            f"outcome 'needs_review' rejects at hop '{hop.id}' of {task.id} and needs 'blockers': "
+            "say what has to change",
+            "give at least one blocker",
+            Call("complete", {"task_id": task.id, "outcome": "needs_review", "blockers": ["no test for expiry"]}),
+            hop=hop.id,
+        )
+
+    def _repeats_a_hop(self, records: Records, task: Task) -> bool:
+        """Whether a hop's last run has said the same before, whatever has become of the hop since."""
+        own = (hop for hop in workflow_of(task).hops if hop.agent == self.actor and hop.run_id is not None)
+        return any(
+            self.run in (None, hop.run_id)
+            and self._repeats_result(records.results.get(run_place(task.id, hop.id)), hop)
+            for hop in own
+        )
+
+    def _repeats_result(self, earlier: RunResult | AofError | None, hop: HopState) -> bool:
+        return (
+            isinstance(earlier, RunResult) and earlier.run_id == hop.run_id and self._repeats(earlier, str(hop.agent))
+        )
 
     def _of_task(self, records: Records, task: Task) -> Verdict:
         if task.lease is None:
@@ -63,9 +106,9 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if isinstance(holder, AofError):
             return holder
         earlier = records.results[task.id]
-        if isinstance(earlier, Result) and earlier.run_id == task.lease.run_id and self.repeats(earlier, holder):
+        if isinstance(earlier, RunResult) and earlier.run_id == task.lease.run_id and self._repeats(earlier, holder):
             return Decision()
-        payload = {"outcome": self.outcome, "result": self.result_of(holder)}
+        payload = {"outcome": self.outcome, "result": self._result_of(holder)}
         return Decision(
             drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
         )
@@ -83,11 +126,11 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         what = f"{task.id} is {task.status}: nobody is running it, so there is no run to report on"
         return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 
-    def repeats(self, earlier: Result, agent: str) -> bool:
+    def _repeats(self, earlier: RunResult, agent: str) -> bool:
         """Whether a result that is on record says the same."""
-        return _said(earlier) == self.result_of(agent)
+        return _said(earlier) == self._result_of(agent)
 
-    def result_of(self, agent: str) -> dict[str, Any]:
+    def _result_of(self, agent: str) -> dict[str, Any]:
         """The result that the report is, as its run's file holds it."""
         result: dict[str, Any] = {
             "agentId": agent,
@@ -102,7 +145,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return {name: value for name, value in result.items() if value is not None}
 
 
-def _said(result: Result) -> dict[str, Any]:
+def _said(result: RunResult) -> dict[str, Any]:
     """The part of a result that its sender chose."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
     return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt", "hop")}

@@ -1,43 +1,39 @@
 """What all messages have in common: they are recorded, also when they are refused, together with what they cause.
 
-Must not know how a message is written or by which way it came.
+Must not know how a message is encoded or how it arrived.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from aof.core.model.commands import OwnRule
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model.commands import Decide, OwnRule
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.task import Task
-from aof.core.runs.lease import authorize, not_holder
 
 
 class Message(OwnRule, frozen=True, kw_only=True):
-    """A message about a task. `actor` is who sent it, `caller` who delivered it."""
+    """A message about a task. `actor` sent it, `caller` delivered it."""
 
     type: str
     to_agent: str
     sent_at: str
     caller: str
 
-    if TYPE_CHECKING:  # what each kind of message defines
-
-        def judge(self, records: Records, now: int) -> Verdict:
-            """What the message causes, or why it is refused."""
-            ...
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """What the message causes, or why it is refused."""
+        raise NotImplementedError
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:  # noqa: ARG002 - for those that say more
         """What else is recorded when the message is refused."""
         return ()
 
-    def decide(self, records: Records, now: int) -> Verdict:
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """What was received and what it causes are one commit; so are a refusal and its reason."""
-        verdict = self.judge(records, now)
+        verdict = self.judge(records, now, decide)
         if isinstance(verdict, AofError):
             return Decision(drafts=(self._rejected(verdict), *self.beside(verdict)), refusal=verdict)
         return msgspec.structs.replace(verdict, drafts=(self._received(verdict), *verdict.drafts))
@@ -58,21 +54,3 @@ class Message(OwnRule, frozen=True, kw_only=True):
 
     def _remark(self, kind: str, payload: dict[str, Any]) -> Draft:
         return Draft(type=kind, task_id=self.task_id, run_id=self.run, payload=payload)
-
-
-def is_held(task: Task) -> bool:
-    """Whether somebody runs the task, or a hop of it."""
-    return task.lease is not None or (task.gated and any("lease" in hop for hop in task.workflow["hops"]))
-
-
-def sender(task: Task, message: Message) -> str | AofError:
-    """The holder of the task's lease, if the message is from it; naming its run does not make one the holder."""
-    if task.gated:
-        from aof.core.workflows.message_reports import held_hop  # noqa: PLC0415 - few tasks have a workflow
-
-        hop = held_hop(task, message)
-        return hop if isinstance(hop, AofError) else str(hop.agent)
-    holder = authorize(task, message)
-    if isinstance(holder, str) and task.lease is not None and message.actor != holder:
-        return not_holder(task, task.lease, message.actor)
-    return holder

@@ -5,14 +5,12 @@ Must not know who noticed the end.
 
 from __future__ import annotations
 
-from aof.core.engine.decide import decide
-from aof.core.engine.needs import needs, referred
-from aof.core.model.commands import Expire, Fail, OwnRule, Settle
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model.commands import Decide, Expire, Fail, NeedsOf, OwnRule, Settle
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Lease, Task
 from aof.core.runs.authentication import lease_of, unproven
-from aof.core.runs.reported_result import apply_reported
+from aof.core.runs.reported_result import apply_reported, referred
 from aof.core.tasks import graph
 from aof.core.workflows import failures
 
@@ -25,7 +23,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
 
     caller: str
 
-    def needs(self, known: Records) -> Needs:
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """A run that ends in vain concerns whoever waits for the task."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
@@ -33,7 +31,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             return Needs(write=own, results=own, files=referred(known, self.task_id))
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 
-    def decide(self, records: Records, now: int) -> Verdict:
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Leave alone what has moved on, and what another run holds by now."""
         task = records.look(self.task_id)
         if task is None:
@@ -41,9 +39,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         lease = lease_of(task, self.run) if self.run is not None else None
         if lease is not None and (refusal := unproven(task, lease, self)):
             return refusal
-        return self._of_hop(records, task, now) if task.gated else self._of_task(records, task, now)
+        return self._of_hop(records, task, now, decide) if task.gated else self._of_task(records, task, now, decide)
 
-    def _of_task(self, records: Records, task: Task, now: int) -> Verdict:
+    def _of_task(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
         lease = task.lease
         if lease is None or lease.agent != self.actor or self.run not in (None, lease.run_id):
             return Decision()
@@ -53,25 +51,26 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         if isinstance(result, AofError):
             return result
         if result is None or result.run_id != lease.run_id:
-            return self._in_vain(records, task, lease, now)
+            failed = self._in_vain(task, lease)
+            return Decision() if failed is None else decide(records, failed, now)
         called = {} if self.caller == self.actor else {"calledBy": self.caller}
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
 
-    def _of_hop(self, records: Records, task: Task, now: int) -> Verdict:
+    def _of_hop(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
         """The same for the hop of a gated task that the run holds."""
         if task.cancel is not None:
             ended = Settle(actor=self.actor, run=self.run, task_id=task.id)
             return decide(records, ended, now) if self.run else Decision()
         return failures.end_session(records, task, self.actor, self.run, now)
 
-    def _in_vain(self, records: Records, task: Task, lease: Lease, now: int) -> Verdict:
+    def _in_vain(self, task: Task, lease: Lease) -> Fail | None:
+        """The failure of a run that ended without a report; None where nobody says that it ended."""
         if self.run is None:
-            return Decision()
-        failed = Fail(
+            return None
+        return Fail(
             actor=self.actor,
             run=self.run,
             task_id=task.id,
             code="no_completion_report",
             message=f"the session of {lease.agent} ended without a completion report",
         )
-        return decide(records, failed, now)

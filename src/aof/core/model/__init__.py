@@ -1,1 +1,1 @@
-"""Records, commands, events, IDs, errors and settings: what all rules speak of. Must not know any rule."""
+"""Records, commands, events, IDs and settings: the data that all rules work on. Must not know any rule."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,12 +14,12 @@ from aof.core.model.records import Needs, Records, Verdict
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Who gave the command: `actor` called, `agent` acts (else the actor), `run` is the run it acts for.
 
-    `proven` is who a token or a secret says the caller is: it acts as nobody else. `proof` is the digest of the secret
-    that came with it; empty where one is asked for and none came, None where nobody asks.
+    `proven` is the caller's name as a token or a secret proves it: it may act under no other. `proof` is the digest of
+    the secret that came with it; empty where one is required and none came, None where none is required.
 
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
-    token is for work only, or that nobody chose its name: whatever it asks for, it approves and rejects nothing.
+    token is for work only, or that its name is a default: it may neither approve nor reject anything.
     """
 
     actor: str
@@ -44,24 +45,27 @@ class OnTask(Command, frozen=True, kw_only=True):
 
 
 class OwnRule(OnTask, frozen=True, kw_only=True):
-    """A command that brings its own rule, so that only who gives it loads that.
+    """A command that brings its own rule, so that only callers that give it load that rule.
 
-    The rule is asked in any case, also where there is no such task.
+    The rule is asked in any case, also where there is no such task. Where it carries out another command, it asks the
+    dispatch tables, which it gets as arguments: rules stand below them.
     """
 
-    if TYPE_CHECKING:  # what each of them defines
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """What must be locked and loaded; asked again with more known, as the table `needs` is."""
+        raise NotImplementedError
 
-        def needs(self, known: Records) -> Needs:
-            """What must be locked and loaded; asked again with more known, as `needs` is."""
-            ...
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """What it does to what is loaded."""
+        raise NotImplementedError
 
-        def decide(self, records: Records, now: int) -> Verdict:
-            """What it does to what is loaded."""
-            ...
+
+Decide = Callable[[Records, OnTask, int], Verdict]
+NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Bring a task into being under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it."""
 
     title: str
     body: str = ""
@@ -86,7 +90,7 @@ class Create(OnTask, frozen=True, kw_only=True):
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
-    """Bring a task into being that passes through a workflow, with the template as it is now."""
+    """Create a task that passes through a workflow, with the template as it is now."""
 
     template: dict[str, Any]
 
@@ -108,8 +112,8 @@ class Claim(OnTask, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class Beat(OnTask, frozen=True, kw_only=True):
-    """A sign of life from the run's host."""
+class RecordHeartbeat(OnTask, frozen=True, kw_only=True):
+    """A sign of life from the host of a run, which renews its lease."""
 
     ttl_ms: int | None = None
 
@@ -120,7 +124,7 @@ class Release(OnTask, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Report(OnTask, frozen=True, kw_only=True):
+class ReportProgress(OnTask, frozen=True, kw_only=True):
     """Append progress to the running run."""
 
     text: str | None = None
@@ -132,7 +136,7 @@ class Report(OnTask, frozen=True, kw_only=True):
 
 
 class Update(OnTask, frozen=True, kw_only=True):
-    """Replace the body, move the status, or merely show life. A run that it begins has the secret with this digest."""
+    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest."""
 
     body: str | None = None
     status: Status | None = None
@@ -195,7 +199,7 @@ class Settle(OnTask, frozen=True, kw_only=True):
 
 
 class Block(OnTask, frozen=True, kw_only=True):
-    """Hold the task for a reason that is no other task."""
+    """Block the task for an external reason."""
 
     reason: str
     kind: BlockedKind = "blocked"
@@ -212,7 +216,7 @@ class Pause(OnTask, frozen=True, kw_only=True):
 
 
 class Resume(OnTask, frozen=True, kw_only=True):
-    """Let a paused task go on where it was."""
+    """Resume a paused task where it was."""
 
 
 class RetryTask(OnTask, frozen=True, kw_only=True):
@@ -221,31 +225,31 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
     reason: str
 
 
-class Archive(OnTask, frozen=True, kw_only=True):
-    """Put a finished task away, out of scheduling and lists."""
+class ArchiveTask(OnTask, frozen=True, kw_only=True):
+    """Archive a finished task: it leaves scheduling and lists."""
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):
-    """Let the task wait for another one."""
+    """Make the task depend on another one."""
 
     blocker_id: str
 
 
 class RemoveDependency(OnTask, frozen=True, kw_only=True):
-    """Let the task no longer wait for another one."""
+    """Remove a dependency of the task."""
 
     blocker_id: str
 
 
-class Link(OnTask, frozen=True, kw_only=True):
-    """Add an edge that orders nothing."""
+class AddLink(OnTask, frozen=True, kw_only=True):
+    """Add an edge that does not affect scheduling order."""
 
     kind: str
     target_id: str
     reason: str | None = None
 
 
-class Unlink(OnTask, frozen=True, kw_only=True):
+class RemoveLink(OnTask, frozen=True, kw_only=True):
     """Remove such an edge."""
 
     kind: str
@@ -257,7 +261,7 @@ class Expire(OnTask, frozen=True, kw_only=True):
 
 
 class TimeOut(OnTask, frozen=True, kw_only=True):
-    """End a hop whose time is over, if it is."""
+    """End a hop that has exceeded its timeout; it is checked again."""
 
     hop: str
 
@@ -268,14 +272,14 @@ class Promote(OnTask, frozen=True, kw_only=True):
     reason: str
 
 
-class Bury(OnTask, frozen=True, kw_only=True):
-    """Give up a waiting task that has failed as often as it may."""
+class DeadLetter(OnTask, frozen=True, kw_only=True):
+    """Move a waiting task that has used up its attempts to `deadletter`."""
 
     reason: str
 
 
 class Alert(OnTask, frozen=True, kw_only=True):
-    """Say that a task has been in its status for too long."""
+    """Record that a task has been in its status for too long."""
 
     status: Status
     reason: str
@@ -290,7 +294,7 @@ class Exited(OnTask, frozen=True, kw_only=True):
     output: dict[str, Any] = {}
 
 
-class TakeIn(OnTask, frozen=True, kw_only=True):
+class ImportEdit(OnTask, frozen=True, kw_only=True):
     """A person's edit or move of the file: what they changed, as the store found it."""
 
     changes: dict[str, Any] = {}

@@ -33,7 +33,7 @@ class Capability(_Part, frozen=True, kw_only=True):
     proficiency: float = 1.0
 
 
-class Limits(_Part, frozen=True, kw_only=True):
+class AutonomyLimits(_Part, frozen=True, kw_only=True):
     """How much an agent may use in one run; what is not said follows from its autonomy level."""
 
     iterations: int | None = None
@@ -48,10 +48,10 @@ class Autonomy(_Part, frozen=True, kw_only=True):
 
     level: int | None = None
     max_risk: Risk | None = None
-    limits: Limits = Limits()
+    limits: AutonomyLimits = AutonomyLimits()
 
 
-class Runner(_Part, frozen=True, kw_only=True):
+class RunnerSettings(_Part, frozen=True, kw_only=True):
     """What executes an agent's runs. A process gets an argument list, never a shell.
 
     `messages` says which printed lines are messages: those with the run's nonce, or also plain ones.
@@ -92,7 +92,7 @@ class Agent(_Part, frozen=True, kw_only=True):
     max_execution_time: str | None = None
     max_lease_time: str | None = None
     escalates_to: str | None = None
-    runner: Runner = Runner()
+    runner: RunnerSettings = RunnerSettings()
     active: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""The settings that decisions depend on. Plain, because a list that is asked for loads it too.
+"""The settings that decisions depend on. Plain classes, because read-only commands load them too.
 
 Must not know where they are written.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
-class Scheduling:
+class SchedulingPolicy:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
 
-    `handoff_ms` is how long a handoff without a due date may stay unanswered by who is not started.
+    `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Scheduling:
         self.handoff_ms = handoff_ms
 
 
-_USUAL = Scheduling()
+_USUAL = SchedulingPolicy()
 
 
 class Policy:
@@ -52,7 +52,7 @@ class Policy:
         retry_factor: int = 3,
         retry_cap_ms: int = 900_000,
         resource_slots: Mapping[str, int] = _NONE,
-        scheduling: Scheduling = _USUAL,
+        scheduling: SchedulingPolicy = _USUAL,
         maintainers: tuple[str, ...] = (),
         require_secret: bool = False,
         strict: bool = False,

@@ -5,25 +5,21 @@ The application fills it from the store. Must not know how to load anything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model import handoff
 from aof.core.model.events import Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
-from aof.core.model.run import Heartbeat, Result
+from aof.core.model.run import Heartbeat, RunResult
 from aof.core.model.task import Task
-
-if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
 
 
 class Records(msgspec.Struct, kw_only=True):
     """Tasks by ID (None: looked for and not there), and the answers to questions about the graph.
 
-    A result that is an error is one whose file nobody can understand. `missing` are files that were looked for in vain.
+    A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
     """
@@ -32,8 +28,8 @@ class Records(msgspec.Struct, kw_only=True):
     run_tag: str = "00000000"
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
-    results: dict[str, Result | AofError | None] = {}
-    handoffs: dict[str, tuple[Handoff, ...]] = {}
+    results: dict[str, RunResult | AofError | None] = {}
+    handoffs: dict[str, tuple[handoff.Handoff, ...]] = {}
     missing: set[tuple[str, str]] = set()
     above: dict[str, tuple[str, ...]] = {}
     children: dict[str, tuple[str, ...]] = {}

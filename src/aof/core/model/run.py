@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from aof.core.model.task import Failure
+from aof.core.model.task import Failure, Lease
+from aof.core.model.times import millis
 
 RunStatus = Literal["running", "completed", "failed", "expired", "cancelled", "released"]
 Outcome = Literal["done", "blocked", "needs_review", "partial"]
@@ -38,7 +39,7 @@ class Run(_Document, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
-class Result(_Document, frozen=True, kw_only=True):
+class RunResult(_Document, frozen=True, kw_only=True):
     """`run_result.json`: what the run reported. It belongs to its run and to no other.
 
     A list that was reported is written also when it is empty.
@@ -76,3 +77,12 @@ class Heartbeat(_Document, frozen=True, kw_only=True):
     beat_count: int
     expires_at: str
     pulse: Pulse | None = None
+
+
+def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
+    """When the lease ends: the later of what it says and the same run's last heartbeat, which may know both."""
+    end = millis(lease.expires_at)
+    if heartbeat is None or heartbeat.run_id != lease.run_id:
+        return end
+    last = millis(heartbeat.expires_at)
+    return last if heartbeat.pulse is not None else max(end, last)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.ids import run_place
 from aof.core.model.task import Lease, Task
 from aof.core.model.workflow_template import Template, digest
@@ -100,7 +100,7 @@ def begun(template: Template) -> Workflow:
 
 def workflow_of(task: Task) -> Workflow:
     """The workflow of a task that has one."""
-    return msgspec.convert(task.workflow, ready(Workflow))
+    return msgspec.convert(task.workflow, prepare_type(Workflow))
 
 
 def builtins(workflow: Workflow) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
     if task.lease is not None:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
-    return tuple((run_place(task.id, hop["id"]), msgspec.convert(hop["lease"], ready(Lease))) for hop in hops)
+    return tuple((run_place(task.id, hop["id"]), msgspec.convert(hop["lease"], prepare_type(Lease))) for hop in hops)
 
 
 def has_open_hop(task: Task) -> bool:

@@ -1,1 +1,1 @@
-"""The org chart: who there is, what each can do, who gets which task. Pure: no files, clock or log."""
+"""The org chart: agents, what each may do, and which of them gets a task. Pure: no files, clock or log."""

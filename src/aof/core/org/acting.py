@@ -6,8 +6,9 @@ chart or strict identity binds callers. Must not know how a caller has proven it
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.org import ActorMismatch
 from aof.core.model import commands as c
-from aof.core.model.errors import ActorMismatch, Call
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.task import Task
@@ -42,7 +43,7 @@ def _bound(policy: Policy, task: Task | None, command: c.OnTask) -> str | None:
 
 
 def delivered_by(command: c.OnTask) -> str:
-    """Who gave the command: of a message, who delivered it."""
+    """The caller of the command; of a message, the one that delivered it."""
     caller: str = getattr(command, "caller", command.actor)
     return caller
 
@@ -72,7 +73,7 @@ def orchestrates(chart: OrgChart, name: str, team: str | None = None) -> bool:
 
 
 def _team(chart: OrgChart, task: Task | None, command: c.OnTask | None) -> str | None:
-    """The team of a task: the one that it is for, else that of the agent that it is for, else that of who runs it."""
+    """The team of a task: its own, else that of the agent that it is for, else that of the agent that runs it."""
     if isinstance(command, c.Create):
         return command.team or _team_of(chart, command.assignee)
     if task is None:
@@ -86,7 +87,7 @@ def _team_of(chart: OrgChart, agent: str | None) -> str | None:
 
 
 def _foreign_role(policy: Policy, task: Task | None, agent: str, command: c.OnTask) -> ActorMismatch | None:
-    """The refusal of a role that the chart does not give to who acts."""
+    """The refusal of a role that the chart does not give to the acting agent."""
     chart, said = policy.org, command.caller_role if isinstance(command, c.Complete) else None
     if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
         return None

@@ -9,21 +9,21 @@ from typing import Final
 
 import msgspec
 
-from aof.core.model.org_chart import Agent, Limits, Risk
+from aof.core.model.org_chart import Agent, AutonomyLimits, Risk
 
 RISKS: Final[tuple[Risk, ...]] = ("low", "medium", "high")
 BY_LEVEL: Final = {
-    0: Limits(iterations=5, minutes=10, files=0, lines=0, tool_calls=10),
-    1: Limits(iterations=20, minutes=30, files=10, lines=1000, tool_calls=50),
-    2: Limits(iterations=50, minutes=60, files=30, lines=3000, tool_calls=200),
-    3: Limits(iterations=100, minutes=120, files=50, lines=5000, tool_calls=500),
+    0: AutonomyLimits(iterations=5, minutes=10, files=0, lines=0, tool_calls=10),
+    1: AutonomyLimits(iterations=20, minutes=30, files=10, lines=1000, tool_calls=50),
+    2: AutonomyLimits(iterations=50, minutes=60, files=30, lines=3000, tool_calls=200),
+    3: AutonomyLimits(iterations=100, minutes=120, files=50, lines=5000, tool_calls=500),
 }
 
 
-def limits_of(agent: Agent) -> Limits:
+def limits_of(agent: Agent) -> AutonomyLimits:
     """What one run of the agent may use: its own figures, else those of its level, else None for no limit."""
     level = agent.autonomy.level
-    base = BY_LEVEL[level] if level is not None else Limits()
+    base = BY_LEVEL[level] if level is not None else AutonomyLimits()
     own = msgspec.structs.asdict(agent.autonomy.limits)
     return msgspec.structs.replace(base, **{name: value for name, value in own.items() if value is not None})
 

@@ -1,12 +1,12 @@
-"""Every question about the caller of a command, in their order: is it who it says, is it known, may it pass the gate.
+"""All checks of a command's caller, in order: is its name proven, is it listed, may it pass the gate.
 
 Asked of commands that a caller gave, and not of what AOF does by itself. Must not know the rules themselves.
 """
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError
 from aof.core.model.records import Records
 from aof.core.org.acting import delivered_by, impersonation
 from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate

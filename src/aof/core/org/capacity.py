@@ -1,10 +1,11 @@
-"""How much an agent and its team may hold at once. Must not know who holds what: that is handed in."""
+"""How much an agent and its team may hold at once. The load is an argument."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aof.core.model.errors import AtCapacity, Call
+from aof.core.errors.base import Call
+from aof.core.errors.org import AtCapacity
 from aof.core.model.org_chart import Agent, OrgChart
 
 

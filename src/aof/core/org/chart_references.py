@@ -18,7 +18,7 @@ _At = tuple[Step, ...]
 
 
 def dangling(chart: OrgChart) -> Iterator[Finding]:
-    """Names that nobody has, roles and rules that lead nowhere, escalations that never end."""
+    """Unknown names, roles and rules that lead nowhere, escalations that never end."""
     guesses = _Guesses()
     yield from _teams(chart, guesses)
     yield from _roles(chart, guesses)
@@ -42,7 +42,7 @@ class _Guesses:
         return self._known[what, name]
 
     def unknown(self, at: _At, what: str, name: str, known: Collection[str]) -> Finding:
-        """The finding for a name that nobody has."""
+        """The finding for an unknown name."""
         close = self.similar(what, name, known)
         fix = f"did you mean '{close}'?" if close is not None else f"add the {what}, or use one of: {_some(known)}"
         return _odd(at, f"unknown_{what}", f"there is no {what} '{name[:80]}'", fix)
@@ -131,7 +131,7 @@ def _steps(chart: OrgChart) -> tuple[dict[str, int | None], dict[str, list[str]]
 
 
 def _circle(members: list[str], at: _At) -> Finding:
-    """A circle is told once, by the first of its members; who only leads into it says nothing."""
+    """A cycle is reported once, by its first member; agents that only lead into it report nothing."""
     shown = members if len(members) <= _LISTED else [*members[:_LISTED], "…"]
     detail = f"escalations go round in a circle: {' → '.join((*shown, members[0]))}"
     return _odd(at, "escalation_cycle", detail, f"end one of these at '{HUMAN}', or remove it")

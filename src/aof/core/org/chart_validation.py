@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.org_chart import SCHEMA_VERSION, OrgChart
 from aof.core.org.chart_references import dangling
 from aof.core.org.chart_values import impossible
@@ -41,14 +41,14 @@ def judge(document: Any, migrations: Mapping[int, Step] = MIGRATIONS, newest: in
     findings = tuple(_with_agent(finding, document) for finding in misshapen(document, OrgChart))
     if findings:
         return Judged(None, findings)
-    chart = msgspec.convert(document, ready(OrgChart))
+    chart = msgspec.convert(document, prepare_type(OrgChart))
     findings = (*impossible(chart), *dangling(chart))
     usable = all(finding.severity != "error" for finding in findings)
     return Judged(chart if usable else None, findings)
 
 
 def _with_agent(finding: Finding, document: dict[str, Any]) -> Finding:
-    """A number says little of who is meant."""
+    """A position in a list does not say which agent is meant."""
     match finding.at:
         case ("agents", int(number), *_) if isinstance(given := document["agents"][number], dict) and "id" in given:
             return msgspec.structs.replace(finding, detail=f"agent '{given['id']}': {finding.detail}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from aof.core.model.ids import is_agent_name
-from aof.core.model.org_chart import Agent, Capability, Limits, OrgChart, RoutingRule, Runner, Target
+from aof.core.model.org_chart import Agent, AutonomyLimits, Capability, OrgChart, RoutingRule, RunnerSettings, Target
 from aof.core.model.times import EXAMPLES, duration_ms
 from aof.core.validation.findings import Finding, Step
 from aof.core.validation.task_fields import bad_ttl
@@ -64,7 +64,7 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
     if agent.autonomy.level is not None and agent.autonomy.level not in LEVELS:
         detail = f"{who} has the autonomy level {agent.autonomy.level}"
         yield _wrong((*at, "autonomy", "level"), detail, "use 0, 1, 2 or 3")
-    for name, shown in zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True):
+    for name, shown in zip(AutonomyLimits.__struct_fields__, AutonomyLimits.__struct_encode_fields__, strict=True):
         yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
     yield from _duration((*at, "maxLeaseTime"), agent.max_lease_time, who)
@@ -89,7 +89,7 @@ def _capabilities(agent: Agent, at: _At) -> Iterator[Finding]:
         seen.add(capability.id)
 
 
-def _runner(runner: Runner, at: _At, who: str) -> Iterator[Finding]:
+def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
     if runner.kind == "process" and not (runner.command and all(word.strip() for word in runner.command[:1])):
         detail = f"{who} is run as a process, and there is no command to start"
         yield _wrong(at, detail, "add 'command: [python, agent.py]', one word an item", "empty_command")

@@ -1,4 +1,4 @@
-"""Whom an agent turns to when it cannot go on: its own target first, then the chart's chain, at most three steps.
+"""Where an agent escalates when it cannot go on: its own target first, then the chart's chain, at most three steps.
 
 Must not know why somebody escalates, nor what becomes of it.
 """
@@ -12,7 +12,7 @@ from aof.core.org.chart_references import DEPTH
 
 
 def chain(chart: OrgChart, agent: str) -> tuple[str, ...]:
-    """Who is asked, one after the other: active agents, each once, and `human` at the end of all questions."""
+    """The agents that are asked, in order: active ones, each once, and `human` last."""
     asked: list[str] = []
     for target in _targets(chart, agent):
         found = _somebody(chart, target, (agent, *asked))

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import NotAllowed, Unauthenticated
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, NotAllowed, Unauthenticated
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
@@ -34,7 +35,7 @@ def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
-    """Why who acts may not change what gates read about this task, or not judge its own work."""
+    """Why the acting agent may not change what gates read about this task, or may not judge its own work."""
     policy = records.policy
     agent = acting(task, command)
     if isinstance(command, c.Edit):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import AgentInactive, NoRoute, NotRouted
 from aof.core.model import commands as c
-from aof.core.model.errors import AgentInactive, AofError, Call, NoRoute, NotRouted
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
@@ -26,7 +27,7 @@ def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError 
     """Why the chart does not allow the command; None when it does."""
     if isinstance(command, c.Create):
         return unknown_names(chart, {"agent": command.assignee, "role": command.role, "team": command.team})
-    if isinstance(command, c.Expire | c.Settle | c.TakeIn | c.TimeOut | c.Attach):
+    if isinstance(command, c.Expire | c.Settle | c.ImportEdit | c.TimeOut | c.Attach):
         return None
     task = records.look(command.task_id)
     if isinstance(command, c.Edit) and isinstance(given := command.changes.get("routing"), dict):
@@ -37,7 +38,7 @@ def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError 
 
 
 def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
-    """The refusal of a task for somebody that the chart does not know: it would wait in silence."""
+    """The refusal of a task for a name that the chart does not list: it would wait for ever."""
     known = {"agent": set(chart.by_id), "role": set(chart.holders), "team": set(chart.teams_by_id)}
     for what, names in known.items():
         name = routing.get(what)
@@ -85,7 +86,7 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
             Call("org_show", {}),
             agent=agent.id,
         )
-    # Who may take a hop is the hop's to say.
+    # The hop itself says who may take it.
     why = None if task.gated else refusal(chart, work_of(task.routing, task.profile), agent.id)
     if why is not None:
         return NotRouted(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import NotAllowed, SelfApproval
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, NotAllowed, SelfApproval
 from aof.core.model.org_chart import OrgChart, RoleKind
 from aof.core.model.records import Records
 from aof.core.model.task import Task
@@ -43,11 +44,11 @@ _STEERING: Final = (
     c.Resume,
     c.RetryTask,
     c.Edit,
-    c.Archive,
+    c.ArchiveTask,
     c.AddDependency,
     c.RemoveDependency,
-    c.Link,
-    c.Unlink,
+    c.AddLink,
+    c.RemoveLink,
 )
 _MOVES_OF_A_RUN: Final = ("ready", "review", "blocked", "deadletter")
 
@@ -68,7 +69,7 @@ def _kind_of_role(chart: OrgChart, role: str) -> RoleKind:
 
 
 def acting(task: Task | None, command: c.OnTask) -> str:
-    """Whose rights apply: the agent of the run that is named, else who acts, else who calls."""
+    """The agent whose rights apply: that of the run that is named, else the acting agent, else the caller."""
     if task is None or command.run is None:
         return command.acting
     return next((lease.agent for lease in leases(task) if lease.run_id == command.run), command.acting)
@@ -130,7 +131,7 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
 
 def did(task: Task, agent: str) -> bool:
     """Whether the agent holds a run of the task or has had one."""
-    name = agent.casefold()  # who only writes its name in another way is the same
+    name = agent.casefold()  # upper and lower case make no difference
     return any(one.casefold() == name for one in (*task.retry.agents, *(lease.agent for lease in leases(task))))
 
 
@@ -151,7 +152,7 @@ def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach
 
 
 def sends_back(command: c.OnTask) -> bool:
-    """Who did the work may take it back, but not accept it."""
+    """An agent may take its own work back, but not accept it."""
     return isinstance(command, c.Reject | c.Block | c.Pause) or (
         isinstance(command, c.Update) and command.status != "done"
     )

@@ -1,4 +1,4 @@
-"""Who gets a task: its agent, else its role, its team, a rule for its tags, else the least busy that can do it.
+"""Which agent gets a task: its own, else by role, team, or a rule for its tags, else the least busy that can do it.
 
 The same chart, task and load always give the same answer, and the answer says how it came about. Ties go to the one
 that stands first in the chart. Must not know where the load comes from, nor start anything.
@@ -14,7 +14,7 @@ import msgspec
 from aof.core.model.org_chart import OrgChart, Target
 from aof.core.org.autonomy import too_little
 from aof.core.org.capacity import full
-from aof.core.org.work_profile import Work
+from aof.core.org.work_profile import WorkProfile
 
 Stage = Literal["agent", "role", "team", "rule", "capability"]
 
@@ -29,7 +29,7 @@ class Pool(msgspec.Struct, frozen=True):
     nobody: str = ""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RoutingStep(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One stage that was looked at, and what came of it."""
 
     stage: Stage
@@ -46,24 +46,24 @@ class Route(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     stage: Stage | None = None
     reason: str
     candidates: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RoutingStep, ...] = ()
     others: dict[str, str] = {}
 
 
-def route(chart: OrgChart, work: Work, load: Mapping[str, int]) -> Route:
+def route(chart: OrgChart, work: WorkProfile, load: Mapping[str, int]) -> Route:
     """Who gets the task, by how many tasks each agent holds."""
-    steps: list[Step] = []
+    steps: list[RoutingStep] = []
     for pool in pools(chart, work):
         order = _order(pool, load)
         able = tuple(agent for agent in order if unfit(chart, work, pool, agent) is None)
         if not able:
             outcome = pool.nobody or "; ".join(f"{agent}: {unfit(chart, work, pool, agent)}" for agent in order)
-            steps.append(Step(stage=pool.stage, looked_for=pool.name, found=pool.agents, outcome=outcome))
+            steps.append(RoutingStep(stage=pool.stage, looked_for=pool.name, found=pool.agents, outcome=outcome))
             continue
         heads = tuple(agent for agent in able if agent in pool.ranked) or able
         free = next((agent for agent in heads if full(chart, chart.by_id[agent], load) is None), None)
         outcome = f"{free} gets it" if free else "at capacity; it waits for the first that is free"
-        steps.append(Step(stage=pool.stage, looked_for=pool.name, found=heads, outcome=outcome))
+        steps.append(RoutingStep(stage=pool.stage, looked_for=pool.name, found=heads, outcome=outcome))
         return Route(
             state="routed" if free else "waits",
             agent=free,
@@ -77,8 +77,8 @@ def route(chart: OrgChart, work: Work, load: Mapping[str, int]) -> Route:
     return Route(state="no_route", reason=stranded(chart, work) or "", steps=tuple(steps), others=others)
 
 
-def stranded(chart: OrgChart, work: Work) -> str | None:
-    """Why nobody could take the task, however free they were; None when somebody could."""
+def stranded(chart: OrgChart, work: WorkProfile) -> str | None:
+    """Why no agent could take the task, however free they were; None when one could."""
     said: list[str] = []
     for pool in pools(chart, work):
         why = {agent: unfit(chart, work, pool, agent) for agent in pool.agents}
@@ -90,15 +90,15 @@ def stranded(chart: OrgChart, work: Work) -> str | None:
     return "; ".join(said)
 
 
-def refusal(chart: OrgChart, work: Work, agent: str) -> str | None:
-    """Why this agent may not take the task, whoever would get it; None when it may. Says nothing of capacity."""
+def refusal(chart: OrgChart, work: WorkProfile, agent: str) -> str | None:
+    """Why this agent may not take the task; None when it may. Capacity is not considered."""
     why: str | None = "nobody can take it"
     for pool in pools(chart, work):
         fit = [one for one in pool.agents if unfit(chart, work, pool, one) is None]
         if agent in fit:
             return None
         if pool.stage == "capability" and agent not in chart.by_id and not pool.nobody:
-            missing = lacking({}, _wanted(chart, work))  # whom the chart does not know can do nothing in particular
+            missing = lacking({}, _wanted(chart, work))  # an agent that the chart does not list has no capabilities
             return f"it lacks {_listed(missing)}" if missing else None
         why = unfit(chart, work, pool, agent) if agent in pool.agents else pool.nobody or f"it is for {pool.name}"
         if fit:
@@ -106,7 +106,7 @@ def refusal(chart: OrgChart, work: Work, agent: str) -> str | None:
     return why
 
 
-def pools(chart: OrgChart, work: Work) -> Iterator[Pool]:
+def pools(chart: OrgChart, work: WorkProfile) -> Iterator[Pool]:
     """The stages in their order. What the task says itself is the only one; rules give way to the next."""
     told = next((key for key in _TOLD if getattr(work, key) is not None), None)
     if told is not None:
@@ -145,7 +145,7 @@ def _team(chart: OrgChart, name: str) -> Pool:
     return Pool("team", f"team '{name}'", agents, ranked, "" if agents else "nobody is in this team")
 
 
-def _able(chart: OrgChart, work: Work, *, served: bool) -> Pool:
+def _able(chart: OrgChart, work: WorkProfile, *, served: bool) -> Pool:
     """Everybody; what is required of them is looked at one by one."""
     wanted = _wanted(chart, work)
     name = f"whoever can do {_listed(wanted)}" if wanted else "anybody"
@@ -157,13 +157,13 @@ def _able(chart: OrgChart, work: Work, *, served: bool) -> Pool:
     return Pool("capability", name, tuple(agent.id for agent in chart.agents), nobody=nobody)
 
 
-def _wanted(chart: OrgChart, work: Work) -> dict[str, float]:
-    """What the task's profile requires, and the tags that are somebody's capability."""
+def _wanted(chart: OrgChart, work: WorkProfile) -> dict[str, float]:
+    """What the task's profile requires, and the tags that are a capability of some agent."""
     return {tag: 0.0 for tag in work.tags if tag in chart.capabilities} | dict(work.capabilities)
 
 
-def unfit(chart: OrgChart, work: Work, pool: Pool, name: str) -> str | None:
-    """Why an agent of the pool cannot take the task; None when it can. Who is named needs no capability."""
+def unfit(chart: OrgChart, work: WorkProfile, pool: Pool, name: str) -> str | None:
+    """Why an agent of the pool cannot take the task; None when it can. A named agent needs no capability."""
     agent = chart.by_id[name]
     if not agent.active:
         return "it is not active"
@@ -190,7 +190,9 @@ def _order(pool: Pool, load: Mapping[str, int]) -> tuple[str, ...]:
     return (*pool.ranked, *sorted(rest, key=lambda agent: load.get(agent, 0)))
 
 
-def _others(chart: OrgChart, work: Work, pool: Pool, load: Mapping[str, int], chosen: str | None) -> dict[str, str]:
+def _others(
+    chart: OrgChart, work: WorkProfile, pool: Pool, load: Mapping[str, int], chosen: str | None
+) -> dict[str, str]:
     """Why each other agent does not get it."""
     why: dict[str, str] = {}
     for agent in chart.agents:

@@ -1,4 +1,4 @@
-"""What a name is to an org chart: an agent that it lists, a maintainer, or somebody that neither knows.
+"""What a name is to an org chart: a listed agent, a maintainer, or unknown.
 
 Somebody unknown is a worker at most: no role, no capability, one task at a time. A maintainer who is no agent of the
 chart is a person, whom the chart does not bind. Must not know tasks or commands.
@@ -6,7 +6,8 @@ chart is a person, whom the chart does not bind. Must not know tasks or commands
 
 from __future__ import annotations
 
-from aof.core.model.errors import Call, NotAllowed
+from aof.core.errors.base import Call
+from aof.core.errors.org import NotAllowed
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 

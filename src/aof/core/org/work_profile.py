@@ -6,20 +6,15 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.model.errors import InvalidInput
 from aof.core.model.org_chart import Risk
 from aof.core.model.task import Routing
 from aof.core.org.autonomy import RISKS
-from aof.core.validation import limits
+from aof.core.validation.required_capabilities import required
 
-KEY: Final = "requiredCapabilities"
-_NAMES: Final = ("id", "capabilityId", "capability_id")
-_LEAST: Final = ("minProficiency", "min_proficiency")
-_SHAPE: Final = "use names, 'name:0.8', or objects with id and minProficiency from 0.0 to 1.0"
 _MOST_LEVEL: Final = 3
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class WorkProfile(msgspec.Struct, frozen=True, kw_only=True):
     """A task as routing sees it. `capabilities` are names, each with how proficient one must at least be in it."""
 
     agent: str | None = None
@@ -31,10 +26,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk | None = None
 
 
-def work_of(routing: Routing, profile: dict[str, Any]) -> Work:
+def work_of(routing: Routing, profile: dict[str, Any]) -> WorkProfile:
     """The task's routing, and what its profile asks for; what no one could understand there asks for nothing."""
     level, risk = profile.get("autonomyLevel"), profile.get("risk")
-    return Work(
+    return WorkProfile(
         agent=routing.agent,
         role=routing.role,
         team=routing.team,
@@ -43,39 +38,3 @@ def work_of(routing: Routing, profile: dict[str, Any]) -> Work:
         level=level if type(level) is int and 0 <= level <= _MOST_LEVEL else None,
         risk=next((known for known in RISKS if known == risk), None),
     )
-
-
-def required(profile: dict[str, Any]) -> dict[str, float]:
-    """The capabilities that a profile requires, each with the least proficiency in it."""
-    given = profile.get(KEY)
-    asked = map(_asked, given) if isinstance(given, list | tuple) else ()
-    return {one[0]: one[1] for one in asked if one is not None}
-
-
-def bad_capabilities(field: str, given: object) -> InvalidInput | None:
-    """Refuse a list of required capabilities that asks for something impossible."""
-    if given is None:
-        return None
-    wrong = [one for one in given if _asked(one) is None] if isinstance(given, list | tuple) else [given]
-    return InvalidInput(f"'{field}' cannot hold {str(wrong[0])[:80]!r}", _SHAPE) if wrong else None
-
-
-def _asked(given: object) -> tuple[str, float] | None:
-    """One required capability, however it is written; None for what is none."""
-    if isinstance(given, dict):
-        name = next((given[key] for key in _NAMES if key in given), None)
-        least = next((given[key] for key in _LEAST if key in given), 0.0)
-    else:
-        name, least = _split(given) if isinstance(given, str) else (None, 0.0)
-    sound = isinstance(name, str) and bool(name.strip()) and len(name) <= limits.ITEM
-    number = isinstance(least, int | float) and not isinstance(least, bool) and 0.0 <= least <= 1.0
-    return (str(name), float(least)) if sound and number else None
-
-
-def _split(text: str) -> tuple[str, float]:
-    """`python:0.8` as name and figure; a colon that no figure follows belongs to the name."""
-    name, colon, least = text.rpartition(":")
-    try:
-        return (name, float(least)) if colon else (text, 0.0)
-    except ValueError:
-        return text, 0.0

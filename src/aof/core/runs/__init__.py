@@ -1,1 +1,1 @@
-"""Runs of a task: who may write, how a run ends, what happens when its worker vanishes."""
+"""Runs of a task: leases, how a run ends, what happens when its worker vanishes."""

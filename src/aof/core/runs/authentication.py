@@ -1,6 +1,6 @@
-"""Who a caller has proven to be, held against what it claims and against the lease it wants to write under.
+"""Compares the identity that a caller has proven with what it claims, and with the lease that it wants to write under.
 
-A run's secret is `RUN/AGENT/RANDOM`: it says by itself where to look. Only the digest of the last part is on record.
+A run's secret is `RUN/AGENT/RANDOM`, so it names its run. Only the digest of the last part is on record.
 Must not know how a secret is drawn or sent.
 """
 
@@ -10,9 +10,11 @@ from typing import Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import ActorMismatch, Unauthenticated
+from aof.core.errors.runs import StaleLease
 from aof.core.model import commands as c
 from aof.core.model import workflow_state
-from aof.core.model.errors import ActorMismatch, AofError, Call, StaleLease, Unauthenticated
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
@@ -21,9 +23,9 @@ _DIGITS: Final = 64
 _HEX: Final = frozenset("0123456789abcdef")
 _LONGEST: Final = 320
 _CALLS: Final[dict[type[c.OnTask], str]] = {
-    c.Beat: "heartbeat",
+    c.RecordHeartbeat: "heartbeat",
     c.Release: "release",
-    c.Report: "progress",
+    c.ReportProgress: "progress",
     c.Update: "update",
     c.Complete: "complete",
     c.Fail: "fail",
@@ -59,7 +61,7 @@ def understood(text: str) -> Secret | None:
 
 
 def unknown_secret() -> Unauthenticated:
-    """The refusal of what is nobody's secret; it does not repeat a word of it."""
+    """The refusal of an unknown secret; it repeats no part of it."""
     return Unauthenticated(
         "this is not the secret of a run that is under way here",
         "send the secret exactly as the claim returned it, or none",
@@ -121,7 +123,7 @@ def contradicted(records: Records, command: c.OnTask) -> AofError | None:
     if lease is not None and command.proven not in (None, lease.agent):
         return mismatch(str(command.proven), lease.agent, command)
     if not command.proof or isinstance(command, c.OwnRule | c.Complete):
-        return None  # their own rules look at the lease, and know a repeated report
+        return None  # their own rules check the lease, and recognise a repeated report
     return unproven(task, lease, command) if lease is not None else over(task.id, command.run)
 
 

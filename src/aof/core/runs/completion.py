@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.model.commands import Complete
-from aof.core.model.errors import AofError, Call, InvalidInput
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import OUTCOMES, Result
+from aof.core.model.run import OUTCOMES, RunResult
 from aof.core.model.task import Task
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
@@ -136,7 +136,7 @@ def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) 
     return Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)
 
 
-def apply_result(task: Task, result: Result, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
+def apply_result(task: Task, result: RunResult, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
     """The transitions of a result that is on record already, as recovery and session end need them."""
     said = more | ({"notes": result.notes} if result.notes else {})
     by = (result.agent_id, result.run_id)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from aof.core.model.commands import Beat, Claim, OnTask, Release
-from aof.core.model.errors import AlreadyClaimed, AofError, Call, InvalidInput, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
+from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
-from aof.core.model.times import iso, millis
+from aof.core.model.times import iso
 from aof.core.runs.authentication import unproven
-from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies, graph
+from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
 from aof.core.validation import limits
 from aof.core.validation.limits import REASON, names, text
 from aof.core.validation.task_fields import bad_ttl
 
 LONGEST_TTL_MS = 24 * 3_600_000
-BEATS_A_LEASE = 3  # whoever keeps a run alive does so this often, so that one sign of life may be late
+BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
 
 
 def authorize(task: Task, command: OnTask) -> str | AofError:
@@ -74,15 +75,6 @@ def stale(task: Task, run: str) -> StaleLease:
         Call("show", {"task_id": task.id}),
         run_id=run[:80],
     )
-
-
-def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:
-    """When the lease ends: the later of what it says and the same run's last heartbeat, which may know both."""
-    end = millis(lease.expires_at)
-    if heartbeat is None or heartbeat.run_id != lease.run_id:
-        return end
-    last = millis(heartbeat.expires_at)
-    return last if heartbeat.pulse is not None else max(end, last)
 
 
 def claim(records: Records, command: Claim, now: int) -> Verdict:
@@ -179,7 +171,7 @@ def too_long(records: Records, agent: str, ttl_ms: int) -> AofError | None:
     )
 
 
-def beat(records: Records, command: Beat, now: int) -> Verdict:
+def heartbeat(records: Records, command: RecordHeartbeat, now: int) -> Verdict:
     """A sign of life: no event, only a later end of the lease."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
@@ -190,7 +182,7 @@ def beat(records: Records, command: Beat, now: int) -> Verdict:
     return Decision(heartbeat=next_beat(records, task, now, command.ttl_ms), agent=holder)
 
 
-def bad_beat(records: Records, command: Beat, holder: str) -> AofError | None:
+def bad_beat(records: Records, command: RecordHeartbeat, holder: str) -> AofError | None:
     """What is wrong with the length that a sign of life asks for."""
     ttl = command.ttl_ms
     return None if ttl is None else bad_ttl("ttl_ms", ttl) or too_long(records, holder, ttl)

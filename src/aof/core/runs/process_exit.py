@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import InvalidInput
 from aof.core.model.commands import Exited
-from aof.core.model.errors import InvalidInput
 from aof.core.model.events import Draft
 from aof.core.model.ids import task_of_run
 from aof.core.model.records import Decision, Records, Verdict

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError
 from aof.core.model.commands import Expire
-from aof.core.model.errors import AofError
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Result
-from aof.core.runs.failure import close_run
-from aof.core.runs.lease import lease_end
+from aof.core.model.run import RunResult, lease_end
 from aof.core.runs.reported_result import apply_reported
-from aof.core.runs.retry import requeue_or_bury
+from aof.core.runs.retry import requeue_or_dead_letter
 from aof.core.tasks import cancellation
+from aof.core.tasks.attempts import close_run
 
 
 def expire(records: Records, command: Expire, now: int) -> Verdict:
@@ -25,7 +24,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     result = records.results[task.id]
     if isinstance(result, AofError) and task.cancel is None:
         return result  # what was reported cannot be told, so nothing is guessed
-    if isinstance(result, Result) and result.run_id == lease.run_id and task.cancel is None:
+    if isinstance(result, RunResult) and result.run_id == lease.run_id and task.cancel is None:
         reason = f"stale_heartbeat_{result.outcome}"
         return Decision(drafts=apply_reported(records, task, result, now, reason), agent=lease.agent)
     lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})
@@ -35,7 +34,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     )
     if task.cancel is not None:
         return Decision(drafts=(lost, *closed, *cancellation.settled(records, task, now)))
-    followed = requeue_or_bury(
+    followed = requeue_or_dead_letter(
         records,
         task,
         now,

@@ -1,21 +1,22 @@
-"""The retry policy: how a run ends in vain, and whether the task is tried again. Must not know the clock."""
+"""The retry policy: how a run fails, and whether the task is tried again. Must not know the clock."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import AofError, Call, NotFound
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.commands import Fail, RetryTask
-from aof.core.model.errors import AofError, Call, InvalidTransition, NotFound
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import CAUSES, FINISHED
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.runs.failure import close_run, failure, next_cause
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
-from aof.core.tasks.transitions import transition
+from aof.core.tasks.attempts import close_run, failure, next_cause
+from aof.core.tasks.dead_letter import by_hand, dead_lettered, revived
 from aof.core.validation.limits import ITEM, NOTES, REASON, choice, line, text
 
 
@@ -25,13 +26,13 @@ def backoff_ms(policy: Policy, failures: int) -> int:
     return int(min(policy.retry_base_ms * policy.retry_factor**exponent, policy.retry_cap_ms))
 
 
-def requeue_or_bury(
+def requeue_or_dead_letter(
     records: Records, task: Task, now: int, *, code: str, message: str, cause: str, retryable: bool, reason: str
 ) -> tuple[Draft, ...]:
     """After a counted failure: `ready` with a wait while attempts are left, else `deadletter`, its dependents told."""
     failures = task.retry.failures + 1
     if not retryable or failures >= task.retry.max_attempts:
-        return buried(records, task, now, reason=reason, error=failure(task, now, code, message, cause))
+        return dead_lettered(records, task, now, reason=reason, error=failure(task, now, code, message, cause))
     payload: dict[str, Any] = {
         "reason": reason,
         "attempt": task.retry.attempts + 1,
@@ -40,12 +41,6 @@ def requeue_or_bury(
     }
     waiting = Draft(type="task.retrying", task_id=task.id, payload=payload)
     return (waiting, *dependencies.back(records, task, "ready", now, reason=reason))
-
-
-def buried(records: Records, task: Task, now: int, *, reason: str, error: dict[str, str]) -> tuple[Draft, ...]:
-    """Give the task up: `deadletter` with the cause on it, its dependents told."""
-    dead = transition(task, "deadletter", reason=reason, error=error)
-    return (dead, *dependencies.cascade(records, (task.id,), "deadletter", now))
 
 
 def malformed_failure(command: Fail) -> AofError | None:
@@ -67,7 +62,7 @@ def fail(records: Records, command: Fail, now: int) -> Verdict:
         return problem
     what: dict[str, Any] = {"code": command.code, "message": command.message, "cause": command.cause}
     ended = close_run(task, now, status="failed", counts=True, **what)
-    followed = requeue_or_bury(records, task, now, retryable=command.retryable, reason=command.code, **what)
+    followed = requeue_or_dead_letter(records, task, now, retryable=command.retryable, reason=command.code, **what)
     limit = Draft(type="task.timed_out", task_id=task.id, run_id=ended[0].run_id, payload={"limit": command.code})
     first = (limit,) if command.cause == "timed_out" else ()
     return Decision(drafts=(*first, *ended, *followed), agent=holder)
@@ -97,15 +92,3 @@ def _not_again(records: Records, task: Task) -> AofError | None:
     if task.parent_id is None or records.look(task.parent_id) is None:
         return None
     return graph.closed_to_children(records, task.parent_id)
-
-
-def revived(records: Records, task: Task, now: int, reason: str) -> tuple[Draft, ...]:
-    """A finished task is ready again, and so is what was blocked because of it."""
-    freed = dependencies.release_dependents(records, task.id, now)
-    return (by_hand(task, reason), *dependencies.back(records, task, "ready", now, reason=reason), *freed)
-
-
-def by_hand(task: Task, reason: str) -> Draft:
-    """Somebody wants it tried again: failures are counted anew, and nothing is waited for."""
-    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "retry", "byHand": True}
-    return Draft(type="task.retrying", task_id=task.id, payload=payload)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import Approve, Reject
-from aof.core.model.errors import Call, InvalidInput, NotReady
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.tasks import dependencies, graph

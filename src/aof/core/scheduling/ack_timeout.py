@@ -15,7 +15,7 @@ ACKNOWLEDGED_MS: Final = 30_000  # by an agent that AOF itself starts
 
 
 def answer_due(handoff: Handoff, seat: Seat | None, default_ms: int) -> int:
-    """Until when there should be an answer: soon from whom AOF starts, else when it is due, else after a while."""
+    """When an answer is due: soon for agents that AOF starts, else at the due date, else after the default timeout."""
     begun = millis(handoff.created_at)
     if seat is not None and seat.ack_ms is not None:
         return begun + seat.ack_ms

@@ -46,7 +46,7 @@ class Capacity:
         return f"resource '{task.resource}' is used by {used} of {slots}" if used >= slots else None
 
     def full(self) -> str | None:
-        """Why nobody at all can begin another run."""
+        """Why no agent can begin another run."""
         if self._most is None or self.total < self._most:
             return None
         return f"{self.total} runs of {self._most} at once"
@@ -62,7 +62,7 @@ class Capacity:
 
 
 def _holders(task: Task) -> tuple[str | None, ...]:
-    """Who runs the task: one for each hop of a gated one. Somebody does, also where nobody holds a lease."""
+    """The agents that run the task, one per hop of a gated one; a single None where there is no lease."""
     if task.gated:
         held = tuple(hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop)
         return held or (None,)

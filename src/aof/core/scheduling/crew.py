@@ -1,4 +1,4 @@
-"""Who can be given work, as the scheduler sees them. Must not know how an org chart is written."""
+"""The agents that can be given work, as the scheduler sees them. Must not know how an org chart is written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def by_claiming(_task: Task, _hop: str, _load: Mapping[str, int]) -> tuple[str, 
 
 
 class Crew(msgspec.Struct, frozen=True, kw_only=True):
-    """Everybody, the limits of the teams, and who is right for a task or one of its hops, best first, by their load."""
+    """All agents, the limits of the teams, and which agents fit a task or one of its hops: best first, by load."""
 
     seats: Mapping[str, Seat] = {}
     team_limits: Mapping[str, int] = {}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from aof.core.model.ids import run_place
+from aof.core.model.run import lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
 from aof.core.scheduling.snapshot import Action
@@ -69,7 +69,7 @@ def _too_long(view: View, task: Task, hop: HopState, lease: Lease) -> Action | N
 
 
 def _cancelled(view: View, task: Task, workflow: Workflow) -> tuple[Action, ...] | str | None:
-    """Who hosts a run stops its worker; where every worker has vanished, that settles it."""
+    """The host of a run stops its worker; where every worker has vanished, the cancellation is complete."""
     assert task.cancel is not None
     why = f"cancelled by {task.cancel.by}"
     ours = view.snapshot.hosted | view.snapshot.orphaned
@@ -106,7 +106,7 @@ def assigned(view: View, task: Task) -> tuple[Action, ...] | str:
 
 
 def _taker(view: View, task: Task, hop: HopState) -> tuple[str | None, str]:
-    """Who takes the hop now; else why nobody does."""
+    """The agent that takes the hop now; else why none does."""
     if hop.not_before is not None and (at := millis(hop.not_before)) > view.now:
         view.again(at)
         return None, f"is retried at {hop.not_before}, after failure {hop.failures}"

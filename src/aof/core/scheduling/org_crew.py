@@ -1,4 +1,4 @@
-"""An org chart as the scheduler sees it. Must not know any rule about routing, only whom to ask."""
+"""An org chart as the scheduler sees it. Routing decides; this only asks it. Must not know any routing rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def crew_of(chart: OrgChart) -> Crew:
         return answer
 
     def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-        """Who has the hop's role and may do what the task asks; who judges work did not do it."""
+        """The agents with the hop's role that may do what the task requires; none judges its own work."""
         workflow = workflow_state.workflow_of(task)
         asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)
         found = route(chart, msgspec.structs.replace(asked, capabilities=()), load)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import priority_rank
 from aof.core.model.policy import Policy
+from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.runs.lease import lease_end
 from aof.core.runs.lease_clock import running_for
-from aof.core.scheduling import ack_timeout
+from aof.core.scheduling import ack_timeout, hops
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
@@ -43,7 +43,7 @@ def _judge(view: View, tasks: Iterable[Task], rules: Iterable[Rule]) -> list[Tas
     opened: list[Task] = []
     for task in sorted(tasks, key=_schedule):
         verdict = _judged(view, task, rules)
-        if isinstance(verdict, str) and rules is RUNNING and task.gated and _opens(task):
+        if isinstance(verdict, str) and rules is RUNNING and task.gated and hops.opens(task):
             opened.append(task)
         elif isinstance(verdict, str):
             view.leave(task, (verdict,))
@@ -89,35 +89,25 @@ def _hops(view: View, task: Task) -> Verdict:
     """What is due in the workflow of a gated task."""
     if not task.gated:
         return None
-    from aof.core.scheduling.hops import due  # noqa: PLC0415 - few tasks have a workflow
-
-    return due(view, task)
-
-
-def _opens(task: Task) -> bool:
-    from aof.core.scheduling.hops import opens  # noqa: PLC0415 - as above
-
-    return opens(task)
+    return hops.due(view, task)
 
 
 def _assign_hops(view: View, task: Task) -> Verdict:
-    from aof.core.scheduling.hops import assigned  # noqa: PLC0415 - as above
-
     begins = task.status == "ready"
     reason = (_waiting(view, task) or view.capacity.busy_resource(task)) if begins else None
-    return reason or assigned(view, task)
+    return reason or hops.assigned(view, task)
 
 
 def _hop_waits(task: Task) -> Verdict:
     """Where each hop is that somebody works on or has to look at."""
     if not task.gated:
         return None
-    hops = [hop for hop in task.workflow["hops"] if hop.get("status") in ("ready", "running", "review")]
-    return "; ".join(f"hop {hop['id']} ({hop['role']}) is {hop['status']}" for hop in hops) or "waits for its hops"
+    open_hops = [hop for hop in task.workflow["hops"] if hop.get("status") in ("ready", "running", "review")]
+    return "; ".join(f"hop {hop['id']} ({hop['role']}) is {hop['status']}" for hop in open_hops) or "waits for its hops"
 
 
 def _cancelling(view: View, task: Task) -> Verdict:
-    """A cancellation is carried on by who hosts the run, or by anybody once nobody does."""
+    """The host of a run carries its cancellation on; without a host, any scheduler does."""
     lease = task.lease
     if task.cancel is None:
         return None
@@ -195,7 +185,7 @@ def _patience(view: View, task: Task) -> Verdict:
 
 
 def _waiting(view: View, task: Task) -> Verdict:
-    """What keeps a task in backlog or ready, whoever might do it."""
+    """What keeps a task in backlog or ready, whichever agent would do it."""
     if task.cancel is not None:
         return f"cancelled by {task.cancel.by}; something below it has not settled yet"
     if task.metadata.get("draft"):
@@ -217,7 +207,7 @@ def _promote(view: View, task: Task) -> Verdict:
 
 
 def _spent(_view: View, task: Task) -> Verdict:
-    """It has failed as often as it may; then somebody lowered that number."""
+    """It has used up its attempts, because the limit was lowered."""
     if task.retry.failures < task.retry.max_attempts or task.cancel is not None:
         return None
     reason = f"failed {task.retry.failures} times, {task.retry.max_attempts} are allowed"

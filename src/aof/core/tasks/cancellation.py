@@ -7,19 +7,19 @@ Must not know how a worker is stopped.
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.commands import CancelTask, Settle
-from aof.core.model.errors import Call, InvalidTransition
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Cancel, Task
 from aof.core.model.times import iso
-from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies, graph
+from aof.core.tasks.attempts import close_hop, close_run
 from aof.core.tasks.transitions import transition
 from aof.core.validation.limits import REASON, text
-from aof.core.workflows import ending
 
 
 def cancel(records: Records, command: CancelTask, now: int) -> Verdict:
@@ -47,7 +47,7 @@ def settle(records: Records, command: Settle, now: int) -> Verdict:
     if task.cancel is None or task.status in FINISHED:
         return Decision()
     if task.gated and command.run is not None:
-        only = ending.close_hop(task, command.run, now, status="cancelled", code="cancelled")
+        only = close_hop(task, command.run, now, status="cancelled", code="cancelled")
         if only is not None:
             return Decision(drafts=only)
     closed = close_run(task, now, status="cancelled", code="cancelled")

@@ -1,4 +1,4 @@
-"""Bringing a task into being, once per idempotency key. Must not know how an ID is reserved."""
+"""Creating a task, once per idempotency key. Must not know how an ID is reserved."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.hashing import hexdigest
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import IdTaken, KeyConflict
+from aof.core.evolve import work_log
 from aof.core.model.commands import Create
-from aof.core.model.errors import AofError, Call, IdTaken, InvalidInput, KeyConflict
 from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
-from aof.core.tasks import dependencies, graph, work_log
+from aof.core.tasks import dependencies, graph
 from aof.core.validation import limits
 from aof.core.validation.task_fields import malformed
 
@@ -111,7 +113,7 @@ def _routing(command: Create) -> dict[str, Any]:
 
 
 def digest(command: Create) -> str:
-    """What makes two requests with one key the same request: everything but who called, and the reserved ID."""
+    """What makes two requests with one key the same request: everything but the caller and the reserved ID."""
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     said = msgspec.to_builtins(request, order="deterministic")

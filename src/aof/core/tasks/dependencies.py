@@ -1,14 +1,15 @@
 """Dependencies between tasks: adding and removing them, and what a dead one does to those that wait for it.
 
-Nobody waits silently: whoever waits for a cancelled or dead task is blocked and says so. Must not know who may do it.
+No task waits in vain: one that depends on a cancelled or dead task is blocked, with the reason. Must not know rights.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.tasks import DependencyCycle
 from aof.core.model.commands import AddDependency, RemoveDependency
-from aof.core.model.errors import Call, DependencyCycle, InvalidInput
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import FAILED

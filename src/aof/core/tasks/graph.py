@@ -1,4 +1,4 @@
-"""The task graph as a task sees it: whether it may run now, who stands above it, and where a path leads.
+"""The task graph as a task sees it: whether it may run now, its ancestors, and paths along dependencies.
 
 Must not change anything.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core.model.errors import AofError, Call, CancelRequested, NotReady, ResourceBusy, TaskNotFound
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.tasks import CancelRequested, NotReady, ResourceBusy, TaskNotFound
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Records

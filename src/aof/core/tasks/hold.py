@@ -1,20 +1,20 @@
-"""Holding a task and letting it go: block, unblock, pause, resume. Must not know who may do it."""
+"""Blocking and pausing a task, and letting it go on: block, unblock, pause, resume. Must not know rights."""
 
 from __future__ import annotations
 
+from aof.core.errors.base import Call
 from aof.core.model.commands import Block, Pause, Resume, Unblock
-from aof.core.model.errors import Call
 from aof.core.model.lifecycle import BLOCKED_KINDS, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.runs.failure import close_run
 from aof.core.tasks import dependencies
+from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation.limits import REASON, choice, text
 
 
 def block(records: Records, command: Block, now: int) -> Verdict:
-    """Hold the task; a run that this interrupts ends."""
+    """Block the task; a run that this interrupts ends."""
     task = records.task(command.task_id)
     if problem := text("reason", command.reason, REASON, required=True) or choice("kind", command.kind, BLOCKED_KINDS):
         problem.call = Call("block", {"task_id": task.id, "reason": "waiting for credentials"})
@@ -27,7 +27,7 @@ def block(records: Records, command: Block, now: int) -> Verdict:
 
 
 def pause(records: Records, command: Pause, now: int) -> Verdict:
-    """Hold the task on purpose; pausing a paused task changes nothing."""
+    """Pause the task; pausing a paused task changes nothing."""
     task = records.task(command.task_id)
     if problem := text("reason", command.reason, REASON):
         return problem

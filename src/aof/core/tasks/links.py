@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aof.core.model.commands import Link, Unlink
-from aof.core.model.errors import AofError, Call, DependencyCycle, InvalidInput
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import DependencyCycle
+from aof.core.model.commands import AddLink, RemoveLink
 from aof.core.model.events import Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
@@ -29,7 +30,7 @@ KINDS: Final = (
 _TARGET: Final = 512
 
 
-def link(records: Records, command: Link, _now: int) -> Verdict:
+def link(records: Records, command: AddLink, _now: int) -> Verdict:
     """Add an edge; one that is there already is left as it is."""
     task = records.task(command.task_id)
     if problem := _malformed(command) or limits.text("reason", command.reason, limits.REASON):
@@ -46,7 +47,7 @@ def link(records: Records, command: Link, _now: int) -> Verdict:
     return Decision(drafts=(Draft(type="task.link.added", task_id=task.id, payload=payload),))
 
 
-def unlink(records: Records, command: Unlink, _now: int) -> Verdict:
+def unlink(records: Records, command: RemoveLink, _now: int) -> Verdict:
     """Remove an edge; one that is not there changes nothing."""
     task = records.task(command.task_id)
     if problem := _malformed(command):
@@ -78,11 +79,11 @@ def _set_parent(task: Task, parent_id: str | None) -> Decision:
     return Decision(drafts=(Draft(type="task.updated", task_id=task.id, payload=payload),))
 
 
-def _has(task: Task, command: Link | Unlink) -> bool:
+def _has(task: Task, command: AddLink | RemoveLink) -> bool:
     return any((edge.kind, edge.target_id) == (command.kind, command.target_id) for edge in task.links)
 
 
-def _malformed(command: Link | Unlink) -> AofError | None:
+def _malformed(command: AddLink | RemoveLink) -> AofError | None:
     problem = limits.choice("kind", command.kind, ("parent", *KINDS)) or limits.line(
         "target", command.target_id, _TARGET, required=True
     )

@@ -1,16 +1,16 @@
-"""What the scheduler does to tasks that nobody runs. Each is judged again here; what has changed is left alone.
+"""What the scheduler does to tasks that are not running. Each is checked again here; what has changed is left alone.
 
 Must not know the plan.
 """
 
 from __future__ import annotations
 
-from aof.core.model.commands import Alert, Bury, Promote
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
+from aof.core.model.commands import Alert, DeadLetter, Promote
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.runs.failure import failure
-from aof.core.runs.retry import buried
+from aof.core.tasks.attempts import failure
+from aof.core.tasks.dead_letter import dead_lettered
 from aof.core.tasks.transitions import transition
 from aof.core.validation.limits import REASON, text
 
@@ -25,8 +25,8 @@ def promote(records: Records, command: Promote, _now: int) -> Verdict:
     return _unsaid(command.reason) or Decision(drafts=(transition(task, "ready", reason=command.reason),))
 
 
-def bury(records: Records, command: Bury, now: int) -> Verdict:
-    """Give up a task that has failed as often as it may."""
+def dead_letter(records: Records, command: DeadLetter, now: int) -> Verdict:
+    """Give up a task that has used up its attempts."""
     task = records.task(command.task_id)
     spent = task.retry.failures >= task.retry.max_attempts
     if task.status != "ready" or task.cancel is not None or not spent:
@@ -34,7 +34,8 @@ def bury(records: Records, command: Bury, now: int) -> Verdict:
     last = task.last_error
     code, message = (last.code, last.message) if last is not None else ("attempts_used_up", command.reason)
     error = failure(task, now, code, message, last.cause if last is not None else "failed")
-    return _unsaid(command.reason) or Decision(drafts=buried(records, task, now, reason=command.reason, error=error))
+    drafts = dead_lettered(records, task, now, reason=command.reason, error=error)
+    return _unsaid(command.reason) or Decision(drafts=drafts)
 
 
 def alert(records: Records, command: Alert, _now: int) -> Verdict:

@@ -10,17 +10,18 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.model.commands import CancelTask, TakeIn
-from aof.core.model.errors import AofError, Call, InvalidInput, InvalidTransition
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import InvalidTransition
+from aof.core.model.commands import CancelTask, ImportEdit
 from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.runs.failure import close_run, failure
-from aof.core.runs.retry import buried, revived
 from aof.core.tasks import cancellation, dependencies, graph
+from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.creation import bad_edges, born
+from aof.core.tasks.dead_letter import dead_lettered, revived
 from aof.core.tasks.edit import no_draft_any_more
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits
@@ -50,7 +51,7 @@ THEIRS: Final = frozenset(
 _NEVER_NULL: Final = {"priority": "normal", "visibility": "foreground", "dependsOn": [], "body": ""}
 
 
-def take_in(records: Records, command: TakeIn, now: int) -> Verdict:
+def import_edit(records: Records, command: ImportEdit, now: int) -> Verdict:
     """Record what a person did to a file."""
     if command.created is not None:
         return _adopt(records, command, now)
@@ -83,7 +84,7 @@ def theirs(given: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _followed(records: Records, task: Task, after: Task, command: TakeIn, now: int) -> tuple[Draft, ...] | AofError:
+def _followed(records: Records, task: Task, after: Task, command: ImportEdit, now: int) -> tuple[Draft, ...] | AofError:
     """What the move, or the new dependencies, do to the status."""
     if command.status is not None and command.status != task.status:
         return _moved(records, after, command, now)
@@ -93,7 +94,7 @@ def _followed(records: Records, task: Task, after: Task, command: TakeIn, now: i
     return dependencies.hold(records, after, after.depends_on, now) if after.depends_on != task.depends_on else ()
 
 
-def _bad_place(task: Task, command: TakeIn) -> AofError | None:
+def _bad_place(task: Task, command: ImportEdit) -> AofError | None:
     target = command.status
     if target is None or target == task.status:
         return None
@@ -123,7 +124,7 @@ def _past_its_hops(task: Task, target: str) -> AofError | None:
     )
 
 
-def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Draft, ...] | AofError:
+def _moved(records: Records, task: Task, command: ImportEdit, now: int) -> tuple[Draft, ...] | AofError:
     target = str(command.status)
     if target == "ready" and task.status in FINISHED:
         above = task.parent_id is not None and records.look(task.parent_id) is not None
@@ -136,7 +137,7 @@ def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Dra
     closed = close_run(task, now, status="cancelled", code="moved_by_hand")
     if target == "deadletter":
         error = failure(task, now, "moved_by_hand", MOVED, "failed")
-        return (*closed, *buried(records, task, now, reason=MOVED, error=error))
+        return (*closed, *dead_lettered(records, task, now, reason=MOVED, error=error))
     if target == "blocked":
         return (*closed, to_blocked(task, now, kind="blocked", reason=MOVED, by=command.acting))
     if target in ("ready", "backlog"):
@@ -144,7 +145,7 @@ def _moved(records: Records, task: Task, command: TakeIn, now: int) -> tuple[Dra
     return (*closed, transition(task, target, reason=MOVED))
 
 
-def _adopt(records: Records, command: TakeIn, now: int) -> Verdict:
+def _adopt(records: Records, command: ImportEdit, now: int) -> Verdict:
     given = {name: value for name, value in (command.created or {}).items() if value is not None}
     fields: dict[str, Any] = {"title": None, "priority": "normal"} | theirs(given)
     status = command.status or "backlog"

@@ -5,6 +5,7 @@ Must not know files.
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Final
 
 import msgspec
@@ -67,7 +68,5 @@ def _edits(before: list[str], after: list[str]) -> list[_Edit]:
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     if len(old) * len(new) > _COMPARISONS:
         return [(head, head + len(old), new)]
-    from difflib import SequenceMatcher  # noqa: PLC0415 - only where two people changed the same text
-
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [(head + i1, head + i2, new[j1:j2]) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"]

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from aof.core.model import workflow_state
-from aof.core.model.run import Heartbeat
+from aof.core.model.run import Heartbeat, lease_end
 from aof.core.model.task import Lease, Task
-from aof.core.runs.lease import lease_end
 from aof.core.tasks.graph import retry_at
 
 Normalized = Literal[

@@ -1,10 +1,11 @@
-"""The drafts of status changes, and the refusal that names the way. Must not know who may ask for one."""
+"""The drafts of status changes, and the refusal that lists the allowed ones. Must not know rights."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aof.core.model.errors import Call, InvalidTransition
+from aof.core.errors.base import Call
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import TRANSITIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -36,9 +37,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 def similar(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only somebody who mistyped pays for it
-
-    close = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return close[0] if close else None
 
 

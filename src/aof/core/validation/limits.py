@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.model.errors import InvalidInput, PayloadTooLarge
+from aof.core.errors.base import InvalidInput, PayloadTooLarge
 from aof.core.model.ids import is_agent_name
 
 TITLE: Final = 500

@@ -1,4 +1,4 @@
-"""What the fields of a task may hold, whoever gives them: a command, an edit or a person's file.
+"""What the fields of a task may hold, for every source: a command, an edit or a person's file.
 
 Names are those of the frontmatter; None takes a field away. Must not know whether the values fit the other tasks.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.model.errors import AofError, InvalidInput
+from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
-from aof.core.org import work_profile
-from aof.core.validation import limits
+from aof.core.validation import limits, required_capabilities
 
 _ROUTES: Final = ("agent", "role", "team", "workflow")
 _LONGEST_TTL_MS: Final = 7 * 24 * 3_600_000
@@ -28,7 +27,7 @@ def malformed(given: dict[str, Any]) -> AofError | None:
 
 
 def bad_ttl(field: str, value: object) -> InvalidInput | None:
-    """Refuse a lease that nobody could keep, or that would hold a task for ever."""
+    """Refuse a lease that is too short to keep, or that would hold a task for ever."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LONGEST_TTL_MS:
         return None
     return InvalidInput(f"'{field}' cannot be {str(value)[:80]!r}", "use between 1 ms and 7 days, in milliseconds")
@@ -68,7 +67,7 @@ def _profile(field: str, value: object) -> AofError | None:
     if problem is not None or not isinstance(value, dict) or "requiredCapabilities" not in value:
         return problem
 
-    return work_profile.bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
+    return required_capabilities.bad_capabilities(f"{field}.requiredCapabilities", value["requiredCapabilities"])
 
 
 def _list(field: str, value: object) -> AofError | None:

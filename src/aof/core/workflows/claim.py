@@ -5,8 +5,12 @@ Each hop has its own lease, so that hops really run beside each other. Must not 
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.org import SelfApproval
+from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.tasks import NotReady
+from aof.core.errors.workflows import HopRoleMismatch
 from aof.core.model import commands as c
-from aof.core.model.errors import AlreadyClaimed, AofError, Call, HopRoleMismatch, InvalidInput, NotReady, SelfApproval
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
@@ -116,7 +120,7 @@ def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: i
 def wrong_role(
     records: Records, task: Task, hop: HopState, agent: str, said: str | None = None
 ) -> HopRoleMismatch | None:
-    """The refusal of whoever the org chart does not give the hop's role; it binds no maintainer outside of it."""
+    """The refusal of an agent without the hop's role in the org chart; maintainers outside the chart need none."""
     chart = records.policy.org
     if chart is None or is_person(chart, agent, records.policy.maintainers):
         return None
@@ -138,7 +142,7 @@ def wrong_role(
 
 
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
-    """The refusal of who would judge what it did itself in a hop before; a maintainer outside the chart may."""
+    """The refusal of an agent that would judge its own work of an earlier hop; a maintainer outside the chart may."""
     policy = records.policy
     if not policy.binds or is_person(policy.org, agent, policy.maintainers):
         return None
@@ -163,7 +167,7 @@ def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
 
 
 def _is(one: str | None, agent: str) -> bool:
-    """Whether two names mean the same agent; who only writes its name in another way does."""
+    """Whether two names mean the same agent; upper and lower case make no difference."""
     return one is not None and one.casefold() == agent.casefold()
 
 

@@ -1,33 +1,28 @@
-"""What people do with a gated task as a whole: begin it, let it go on, run it again, change or move it.
+"""What people do with a gated task as a whole: begin it, let it go on, run it again, change it.
 
 Must not know who may do it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.workflows import InvalidWorkflow, NotAttached
 from aof.core.evolve.task import evolve_draft
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, InvalidInput, InvalidWorkflow, NotAttached
 from aof.core.model.events import Draft
-from aof.core.model.lifecycle import FINISHED, allows
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import ENDED, LOST, begun, builtins, workflow_of
 from aof.core.model.workflow_template import Template
 from aof.core.runs import retry as retrying
-from aof.core.runs.failure import close_run, failure
 from aof.core.tasks import creation, hold, maintenance
 from aof.core.tasks import edit as editing
-from aof.core.tasks import update as updating
-from aof.core.tasks.transitions import no_edge
-from aof.core.workflows import claim, hop_lease, outcomes
 from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.template_validation import check
 from aof.core.workflows.transaction import Walk
@@ -180,89 +175,3 @@ def edit(records: Records, command: c.Edit, now: int) -> Verdict:
             Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
         )
     return editing.edit(records, command, now)
-
-
-def update(records: Records, command: c.Update, now: int) -> Verdict:
-    """A new body and a new status; what only outcomes decide is refused with the call that would do it."""
-    task = records.task(command.task_id)
-    if problem := updating.malformed_update(command):
-        return problem
-    target = command.status if command.status != task.status else None
-    decision: Verdict = Decision()
-    if target is not None:
-        decision = _move(records, task, command, now)
-    elif command.body is not None or command.run is not None:
-        decision = _touch(records, task, command, now)
-    if isinstance(decision, AofError):
-        return decision
-    body = editing.replace_body(task, command.body) if command.body is not None else None
-    return decision if body is None else msgspec.structs.replace(decision, drafts=(body, *decision.drafts))
-
-
-def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
-    """Who holds a hop shows life by it; nobody else writes to a running task."""
-    workflow = workflow_of(task)
-    if not workflow.running() and command.run is None:
-        return Decision()
-    hop = hop_lease.held(task, workflow, command)
-    if isinstance(hop, AofError):
-        return hop
-    return Decision(heartbeat=hop_lease.next_beat(records, task, hop, now), agent=hop.agent)
-
-
-def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
-    target = str(command.status)
-    if target in ("done", "review") or (task.status == "review" and target in ("ready", "in-progress")):
-        what = f"an update cannot move it to {target}, only the outcome of a hop"
-        return outcomes.outcome_required(task, workflow_of(task), None, what)
-    if not allows(task.status, target):
-        return no_edge(task, target)
-    handler = _MOVES.get((task.status, target))
-    return handler(records, task, command, now) if handler else updating.move(records, task, command, now)
-
-
-def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    given = updating.same(command) | {"secret_digest": command.secret_digest}
-    return claim.claim(records, msgspec.convert(given, ready(c.Claim)), now)
-
-
-def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return hop_lease.release(
-        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, ready(c.Release)), now
-    )
-
-
-def _unblock(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return unblock(records, msgspec.convert(updating.same(command), ready(c.Unblock)), now)
-
-
-def _retry(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return retry(
-        records,
-        msgspec.convert(updating.same(command) | {"reason": command.reason or "retried"}, ready(c.RetryTask)),
-        now,
-    )
-
-
-def _bury(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
-    message = command.reason or f"given up by {command.acting}"
-    closed = close_run(task, now, status="cancelled", code="given_up", message=message)
-    error = failure(task, now, "given_up", message, "failed")
-    return Decision(drafts=(*closed, *retrying.buried(records, task, now, reason=message, error=error)))
-
-
-def _queue(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
-    if task.metadata.get("draft"):
-        return updating.move(records, task, command, now)
-    walk = Walk(records, task, now)
-    return walk.finish(command.reason or "queued")
-
-
-_MOVES: Final[dict[tuple[str, str], Callable[[Records, Task, c.Update, int], Verdict]]] = {
-    ("ready", "in-progress"): _claim,
-    ("in-progress", "ready"): _release,
-    ("in-progress", "deadletter"): _bury,
-    ("blocked", "ready"): _unblock,
-    ("deadletter", "ready"): _retry,
-    ("backlog", "ready"): _queue,
-}

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, InvalidInput
 from aof.core.model.ids import run_place
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Result
+from aof.core.model.run import RunResult, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import HopState, workflow_of
-from aof.core.runs.failure import next_cause
-from aof.core.runs.lease import lease_end
 from aof.core.runs.reported_result import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure
 from aof.core.tasks import cancellation
+from aof.core.tasks.attempts import next_cause
 from aof.core.workflows.claim import hop_named
 from aof.core.workflows.hop_lease import held
 from aof.core.workflows.outcomes import follow
@@ -89,7 +88,7 @@ def _over(records: Records, task: Task, hop: HopState, now: int) -> bool:
     return hop.lease is not None and lease_end(hop.lease, records.heartbeats[run_place(task.id, hop.id)]) <= now
 
 
-def _reported(walk: Walk, hop: HopState, result: Result) -> None:
+def _reported(walk: Walk, hop: HopState, result: RunResult) -> None:
     agent = str(hop.agent)
     walk.drafts += lacking(walk.records, walk.task, result)
     walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
@@ -99,7 +98,7 @@ def _reported(walk: Walk, hop: HopState, result: Result) -> None:
 def _recovered(walk: Walk, hop: HopState) -> None:
     result = walk.records.results[run_place(walk.task.id, hop.id)]
     run, agent = hop.run_id, str(hop.agent)
-    if isinstance(result, Result) and result.run_id == run:
+    if isinstance(result, RunResult) and result.run_id == run:
         _reported(walk, hop, result)
         return
     walk.add("task.lost", hop.id, run, agent=agent)
@@ -116,7 +115,7 @@ def end_session(records: Records, task: Task, agent: str, run: str | None, now: 
         result = records.results[run_place(task.id, hop.id)]
         if isinstance(result, AofError):
             return result
-        if isinstance(result, Result) and result.run_id == hop.run_id:
+        if isinstance(result, RunResult) and result.run_id == hop.run_id:
             _reported(walk, hop, result)
         elif run is not None:
             message = f"the session of {agent} ended without a completion report"

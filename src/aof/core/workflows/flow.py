@@ -17,7 +17,7 @@ from aof.core.workflows.conditions import holds
 State = Literal["running", "ready", "review", "blocked", "done", "failed"]
 
 
-class Step(msgspec.Struct, frozen=True):
+class HopStep(msgspec.Struct, frozen=True):
     """One hop takes one step, and why."""
 
     hop: str
@@ -26,7 +26,7 @@ class Step(msgspec.Struct, frozen=True):
     superseded: bool = False
 
 
-def next_step(workflow: Workflow, task: Task) -> Step | None:
+def next_step(workflow: Workflow, task: Task) -> HopStep | None:
     """What follows from the state of the hops; None when nothing does."""
     for hop in workflow.template.hops:
         state = workflow.hop(hop.id)
@@ -35,8 +35,8 @@ def next_step(workflow: Workflow, task: Task) -> Step | None:
     return next((step for state in workflow.hops if (step := _superseded(workflow, state))), None)
 
 
-def _joined(workflow: Workflow, task: Task, hop: Hop) -> Step | None:
-    """Whether the hops before this one let it open. One that was skipped stands in nobody's way."""
+def _joined(workflow: Workflow, task: Task, hop: Hop) -> HopStep | None:
+    """Whether the hops before this one let it open. A skipped hop holds up no other."""
     before = [workflow.hop(name) for name in hop.depends_on]
     lost = [state for state in before if state.status in LOST]
     over = all(state.status in ENDED for state in before)
@@ -47,22 +47,22 @@ def _joined(workflow: Workflow, task: Task, hop: Hop) -> Step | None:
         opens = all(state.status in ("done", "skipped") for state in before)
         fails = bool(lost)
     if fails:
-        return Step(hop.id, "failed", f"{lost[0].id} {lost[0].status.replace('_', ' ')}")
+        return HopStep(hop.id, "failed", f"{lost[0].id} {lost[0].status.replace('_', ' ')}")
     if not opens:
         return None
     if hop.condition is not None and not holds(hop.condition, facts(workflow, task)):
-        return Step(hop.id, "skipped", "its condition does not hold")
-    return Step(hop.id, "opened", "what it waits for is over" if before else "it is the first")
+        return HopStep(hop.id, "skipped", "its condition does not hold")
+    return HopStep(hop.id, "opened", "what it waits for is over" if before else "it is the first")
 
 
-def _superseded(workflow: Workflow, state: HopState) -> Step | None:
-    """A hop that nobody works on is not needed once everything after it has gone on without it."""
+def _superseded(workflow: Workflow, state: HopState) -> HopStep | None:
+    """An idle hop is not needed once everything after it has gone on without it."""
     after = workflow.template.dependents[state.id]
     if state.status in ENDED or state.lease is not None or not after:
         return None
     if any(workflow.hop(name).status in UNOPENED for name in after):
         return None
-    return Step(state.id, "skipped", "nothing waits for it any more", superseded=True)
+    return HopStep(state.id, "skipped", "nothing waits for it any more", superseded=True)
 
 
 def state_of(workflow: Workflow) -> State:

@@ -5,16 +5,18 @@ Must not know how a hop is taken, nor what follows from it.
 
 from __future__ import annotations
 
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.runs import NotLeaseHolder, RunRequired, StaleLease
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.model.ids import run_place
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.runs import progress
 from aof.core.runs.authentication import unproven
 from aof.core.runs.lease import bad_beat, beat_after
-from aof.core.tasks import edit, graph
+from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.workflows.transaction import Walk
 
@@ -63,7 +65,7 @@ def stale(task: Task, run: str) -> StaleLease:
     )
 
 
-def beat(records: Records, command: c.Beat, now: int) -> Verdict:
+def heartbeat(records: Records, command: c.RecordHeartbeat, now: int) -> Verdict:
     """A sign of life of one hop's run."""
     task = records.task(command.task_id)
     hop = held(task, workflow_of(task), command)
@@ -81,13 +83,13 @@ def next_beat(records: Records, task: Task, hop: HopState, now: int, ttl_ms: int
     return beat_after(records.heartbeats[run_place(task.id, hop.id)], lease, task.id, now, ttl_ms=ttl_ms, hop=hop.id)
 
 
-def report(records: Records, command: c.Report, now: int) -> Verdict:
+def report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
     """Progress of one hop's run; it is a sign of life too."""
     task = records.task(command.task_id)
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    draft = edit.progress_of(task, command, hop.run_id)
+    draft = progress.progress_of(task, command, hop.run_id)
     if isinstance(draft, AofError):
         return draft
     draft.payload["hop"] = hop.id

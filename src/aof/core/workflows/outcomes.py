@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import NotReady
+from aof.core.errors.workflows import OutcomeRequired
 from aof.core.model import commands as c
-from aof.core.model.errors import AofError, Call, InvalidInput, NotReady, OutcomeRequired
 from aof.core.model.ids import run_id, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -88,7 +90,7 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str 
 
 
 def _explained(task: Task, workflow: Workflow, command: c.Complete, hop: HopState | None = None) -> AofError | None:
-    """What is wrong with the call itself, whoever makes it."""
+    """What is wrong with the call itself."""
     name = hop.id if hop is not None else command.hop
     if command.outcome is None:
         return outcome_required(task, workflow, name)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.ids import is_agent_name
 from aof.core.model.times import EXAMPLES
 from aof.core.model.workflow_template import Hop, Template
@@ -38,7 +38,7 @@ def check(document: Any, name: str | None = None) -> Checked:
     findings = tuple(misshapen(document, Template))
     if findings:
         return Checked(None, findings)
-    template = msgspec.convert(document, ready(Template))
+    template = msgspec.convert(document, prepare_type(Template))
     findings = (*_itself(template, name), *_hops(template), *_edges(template), *_conditions(template))
     usable = all(finding.severity != "error" for finding in findings)
     return Checked(template if usable else None, findings)

@@ -16,8 +16,8 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import LOST, HopState, Workflow, workflow_of
-from aof.core.runs.failure import failure, next_cause
 from aof.core.tasks import dependencies
+from aof.core.tasks.attempts import close_hops, failure
 from aof.core.tasks.transitions import to_blocked, transition
 from aof.core.workflows.flow import next_step, state_of
 
@@ -55,7 +55,7 @@ class Walk:
 
     def end_run(self, hop: HopState, *, status: str, code: str, **more: Any) -> None:
         """Close a hop's run without a result."""
-        for draft in closed((hop,), self.task, self.now, status=status, code=code, **more):
+        for draft in close_hops((hop,), self.task, self.now, status=status, code=code, **more):
             payload = {name: value for name, value in draft.payload.items() if name != "hop"}
             self.add(draft.type, hop.id, draft.run_id, **payload)
 
@@ -113,31 +113,6 @@ class Walk:
 
     def _passed_on(self, hop: HopState) -> bool:
         return any(self.workflow.hop(name).status in LOST for name in self.workflow.template.by_id[hop.id].depends_on)
-
-
-def closed(
-    hops: tuple[HopState, ...],
-    task: Task,
-    now: int,
-    *,
-    status: str,
-    code: str,
-    message: str = "",
-    cause: str = "failed",
-    counts: bool = False,
-) -> tuple[Draft, ...]:
-    """The events that end the runs of these hops without a result."""
-    drafts: list[Draft] = []
-    for hop in hops:
-        if hop.lease is None:
-            continue
-        error = failure(task, now, code, message, cause) | {"runId": hop.lease.run_id}
-        why = next_cause(cause) if counts else code
-        payload: dict[str, Any] = {"hop": hop.id, "agent": hop.lease.agent, "status": status, "error": error}
-        payload |= {"counts": counts, "cause": why}
-        run = hop.lease.run_id
-        drafts.append(Draft(type="task.attempt.failed", task_id=task.id, run_id=run, payload=payload))
-    return tuple(drafts)
 
 
 def path(origin: str, target: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from aof.core.evolve.task import evolve
 from aof.core.handoffs import artifacts
 from aof.core.model.events import Event, is_remark
 from aof.core.model.handoff import Handoff
-from aof.core.model.run import Result, Run
+from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 
 
@@ -26,7 +26,7 @@ class Folded:
     def __init__(self) -> None:
         self.task: Task | None = None
         self.runs: list[Run] = []
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, RunResult] = {}
         self.last_files: dict[str, str] = {}
         self.digests: dict[str, int] = {}
         self.folders: dict[int, str] = {}
@@ -100,7 +100,7 @@ class Folded:
         return self.runs[-1] if self.runs else None
 
     @property
-    def result(self) -> Result | None:
+    def result(self) -> RunResult | None:
         """What that run has reported."""
         return self.results.get(self.runs[-1].run_id) if self.runs else None
 

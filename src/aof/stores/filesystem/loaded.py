@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aof.core.model.run import Result, Run
+from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 from aof.stores.filesystem.io.read import Seen
 from aof.stores.filesystem.working_copy import markdown
@@ -44,7 +44,7 @@ class Change(msgspec.Struct):
     last: int
     earlier_runs: int = 0
     run: Run | None = None
-    result: Result | None = None
+    result: RunResult | None = None
     begins: bool = False
     prepared: markdown.Prepared | None = None
     data: bytes = b""

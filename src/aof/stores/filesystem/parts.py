@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from aof._support.beneath import LinkInTheWay
-from aof.core.model.errors import StorageFailed
+from aof.core.errors.storage import StorageFailed
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks

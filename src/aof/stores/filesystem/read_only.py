@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from aof.core.model.commands import TakeIn
-from aof.core.model.errors import NoDataDirectory, ReadOnly
+from aof.core.errors.storage import NoDataDirectory, ReadOnly
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoff import Handoff
 from aof.core.model.run import Heartbeat, Run
@@ -61,7 +61,7 @@ class ReadOnlyUnit(MemoryUnit):
         """Refused."""
         raise self._store.refusal()
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002 - as below
+    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
+from aof.core.errors.storage import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model import run as runs
 from aof.core.model import times
-from aof.core.model.errors import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
 from aof.ports.lists import Query, Row, Rows

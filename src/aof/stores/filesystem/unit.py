@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
-from aof.core.model.commands import TakeIn
-from aof.core.model.errors import AofError, CommitUnknown, LogDamaged
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.ids import is_task_id
-from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
@@ -83,7 +84,7 @@ class FilesystemUnit(IndexQuestions):
         """The task as the log knows it."""
         return self._load(task_id).task
 
-    def edit(self, task_id: str) -> TakeIn | AofError | None:
+    def edit(self, task_id: str) -> ImportEdit | AofError | None:
         """A person's edit that waits to be taken in, or why it never can be."""
         examined = self._load(task_id).examined
         return (examined.problem or examined.edit) if examined is not None else None
@@ -108,7 +109,7 @@ class FilesystemUnit(IndexQuestions):
             return found
         return self._store.folded(task_id).run
 
-    def result(self, task_id: str) -> Result | AofError | None:
+    def result(self, task_id: str) -> RunResult | AofError | None:
         """What the current or last run has reported, if it has; an error where its file makes no sense."""
         task = self.task(task_id.partition("/")[0])
         if task is None:
@@ -132,7 +133,7 @@ class FilesystemUnit(IndexQuestions):
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
         self._taking = edit.task_id
         try:

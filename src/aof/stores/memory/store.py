@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from aof.core.model.errors import LockTimeout
+from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Event
 from aof.core.model.handoff import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id

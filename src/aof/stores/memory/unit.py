@@ -11,12 +11,12 @@ from typing import TypeVar
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.commands import TakeIn
+from aof._support.typed import prepare_type
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoff import Handoff
 from aof.core.model.ids import run_place, split_task_id
-from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import leases
@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 def copied(record: _Record) -> _Record:
     """The same record, sharing nothing with the first one."""
-    return msgspec.json.decode(_encode(record), type=ready(type(record)))
+    return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
 
 
 class Kept:
@@ -81,7 +81,7 @@ class MemoryUnit:
         """The task as the log knows it."""
         return copied(self._kept.one(task_id).task)
 
-    def edit(self, task_id: str) -> TakeIn | None:  # noqa: ARG002 - the contract's form
+    def edit(self, task_id: str) -> ImportEdit | None:  # noqa: ARG002 - the contract's form
         """Nobody edits what is in no file."""
         return None
 
@@ -89,7 +89,7 @@ class MemoryUnit:
         """The current or last run."""
         return copied(self._kept.one(task_id).run)
 
-    def result(self, task_id: str) -> Result | None:
+    def result(self, task_id: str) -> RunResult | None:
         """What that run has reported."""
         owner, _, hop = task_id.partition("/hops/")
         kept = self._kept.one(owner)
@@ -186,7 +186,7 @@ class MemoryUnit:
         self._kept.append([copied(event) for event in events])
         return tuple(events)
 
-    def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
+    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """Record an edit, if somebody has one after all."""
         self.commit(drafts, actor=edit.actor, agent=None, now=now)
 

@@ -13,7 +13,7 @@ from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
 from aof.app.operations.results import Sent
-from aof.core.model.errors import Call
+from aof.core.errors.base import Call
 from aof.core.model.handoff import Handoff
 from aof.protocol import documents
 

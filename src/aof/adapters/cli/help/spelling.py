@@ -11,7 +11,7 @@ from typing import Any
 
 from aof.adapters.cli.spec.grammar import FLAG
 from aof.adapters.cli.spec.tasks import VERBS
-from aof.core.model.errors import Call
+from aof.core.errors.base import Call
 
 _WORDS = {
     "dep_add": "dep add",

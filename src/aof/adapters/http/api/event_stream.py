@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from aof.adapters.http.api.responses import failure
 from aof.app.async_bridge import PATIENCE, Follower
 from aof.app.fabric import Fabric
-from aof.core.model.errors import AofError, InvalidInput
+from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.events import Event
 
 _PAGE = 500

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from aof.app.operations.catalogue import Operation
 from aof.app.operations.error_payload import Told, told
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 
 STATUS_BY_KIND = {
     "invalid": 400,

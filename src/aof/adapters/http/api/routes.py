@@ -21,7 +21,7 @@ from aof.app.faults import record
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import OPERATIONS, Operation, Params
 from aof.app.operations.schemas import input_schema
-from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge
+from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE = 499

@@ -14,7 +14,7 @@ import anyio
 from aof.adapters.http.limits.rate import Buckets
 from aof.adapters.http.limits.traffic import Traffic
 from aof.app.operations.call import Caller
-from aof.core.model.errors import TooManyRequests
+from aof.core.errors.base import TooManyRequests
 
 ValidTokens = Callable[[], frozenset[str]]
 _BURST_SECONDS = 2

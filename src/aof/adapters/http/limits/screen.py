@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from aof.adapters.http.api.responses import failure
-from aof.core.model.errors import AofError, TooManyRequests
+from aof.core.errors.base import AofError, TooManyRequests
 
 if TYPE_CHECKING:
     from aof.adapters.http.guard import Authenticate

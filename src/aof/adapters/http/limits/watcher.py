@@ -15,7 +15,7 @@ from aof.adapters.http.limits.grants import Grants
 from aof.adapters.http.limits.traffic import Report, Traffic
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 
 Tell = Callable[[str, str], None]
 EndSessions = Callable[[Callable[[Caller], bool]], Awaitable[None]]

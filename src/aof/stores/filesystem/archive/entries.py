@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO, Protocol, cast
 
 from aof._support.printable import clean
-from aof.core.model.errors import InvalidInput, PayloadTooLarge
+from aof.core.errors.base import InvalidInput, PayloadTooLarge
 
 
 class _Readable(Protocol):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from aof._support.printable import clean
-from aof.core.model.errors import Conflict, InvalidInput
+from aof.core.errors.base import Conflict, InvalidInput
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem.archive.entries import TOP, Archive, Entry, travels
 from aof.stores.filesystem.io.disk import Disk

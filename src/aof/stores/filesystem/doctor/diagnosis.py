@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Checkup, Problem
 from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
 from aof.stores.filesystem.doctor.finding import Case, Finding

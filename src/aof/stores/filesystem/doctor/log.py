@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.model.commands import TakeIn
-from aof.core.model.errors import AofError, LogDamaged
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LogDamaged
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, is_remark
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import workflow_of
@@ -203,4 +204,4 @@ def restore(store: FilesystemStore, task_id: str, now: int) -> None:
         draft = Draft(
             type="task.restored", task_id=task_id, payload={"task": fields, "reason": "restored from its file"}
         )
-        unit.take_in(TakeIn(actor=DOCTOR, task_id=task_id), (draft,), now)
+        unit.take_in(ImportEdit(actor=DOCTOR, task_id=task_id), (draft,), now)

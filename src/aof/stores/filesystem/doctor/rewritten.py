@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor import indexed
 from aof.stores.filesystem.doctor.finding import Case, Finding

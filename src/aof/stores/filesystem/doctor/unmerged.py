@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.core.model.errors import Unmerged
+from aof.core.errors.storage import Unmerged
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.working_copy.git_index import unmerged
 

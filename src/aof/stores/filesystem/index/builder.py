@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Any
 
 from aof._support.gc_pause import uncollected
+from aof.core.errors.storage import LogDamaged
 from aof.core.evolve.task import evolve
-from aof.core.model.errors import LogDamaged
 from aof.core.model.events import Event, is_remark
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.model.task import Task
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(ready(Task)).decode
+decode = msgspec.json.Decoder(prepare_type(Task)).decode
 
 
 def encode_task(task: Task) -> bytes:

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
-from aof.core.model.errors import DiskFull, LogDamaged, StorageFailed
+from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder
 from aof.stores.filesystem.index import database as databases
 from aof.stores.filesystem.io.locks import Held

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from aof._support.hashing import hexdigest
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.task import Task
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read

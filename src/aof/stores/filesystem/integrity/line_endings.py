@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from aof.core.model.errors import LineEndingsConverted, LogDamaged
+from aof.core.errors.storage import LineEndingsConverted, LogDamaged
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 

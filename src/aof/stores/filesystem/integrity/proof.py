@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.core.model.events import Event
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain

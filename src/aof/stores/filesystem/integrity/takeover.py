@@ -5,7 +5,7 @@ from __future__ import annotations
 from logging import Logger
 from typing import TYPE_CHECKING
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.io.lock_set import EVERY_STRIPE
 from aof.stores.filesystem.io.read import digest, read

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.integrity.replaced import LogReplaced
 from aof.stores.filesystem.io.locks import STRIPES, Held, stripe

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from aof._support.hashing import hexdigest
-from aof.core.model.errors import LockTimeout
+from aof.core.errors.storage import LockTimeout
 from aof.stores.filesystem.io import owners
 from aof.stores.filesystem.io.disk import Disk
 

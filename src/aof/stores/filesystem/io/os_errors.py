@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from aof._support.beneath import LinkInTheWay
-from aof.core.model.errors import AofError, DiskFull, LinkRefused, StorageFailed
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import DiskFull, LinkRefused, StorageFailed
 from aof.stores.filesystem.io import owners
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from aof._support.hashing import hexdigest
-from aof._support.typed import ready
-from aof.core.model.errors import LogDamaged
+from aof._support.typed import prepare_type
+from aof.core.errors.storage import LogDamaged
 from aof.core.model.events import Event
 from aof.stores.filesystem.log.line_end import CLOSE, MARK, TAIL_BYTES
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(ready(Event))
+_decoder = msgspec.json.Decoder(prepare_type(Event))
 
 
 def seal(event: Event, previous: str) -> tuple[bytes, str]:

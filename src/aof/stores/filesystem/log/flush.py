@@ -11,7 +11,7 @@ import os
 from _thread import allocate_lock  # as threading.Lock, without the rest of that module
 from typing import NamedTuple
 
-from aof.core.model.errors import CommitUnknown
+from aof.core.errors.storage import CommitUnknown
 from aof.stores.filesystem.io.disk import Disk
 
 

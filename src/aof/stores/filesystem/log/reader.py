@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.core.model.ids import is_day
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain, tail

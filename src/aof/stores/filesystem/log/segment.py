@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from aof.core.model.errors import DiskFull, LogDamaged
+from aof.core.errors.storage import DiskFull, LogDamaged
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import Paths

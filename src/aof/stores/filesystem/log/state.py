@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from aof.core.model.errors import LogPoisoned
+from aof.core.errors.storage import LogPoisoned
 from aof.stores.filesystem.integrity.stamp import STAMP_BYTES, Stamp
 
 STAMP_AT = 64

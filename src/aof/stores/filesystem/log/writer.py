@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from aof.core.model.errors import CommitUnknown, LockTimeout
+from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
 from aof.stores.filesystem.integrity.replaced import LogReplaced
 from aof.stores.filesystem.integrity.stamp import Stamp

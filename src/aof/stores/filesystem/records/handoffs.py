@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
 from aof.core.evolve.handoff import evolve_handoff
 from aof.core.handoffs.artifacts import attached
 from aof.core.model.events import Event
@@ -24,7 +24,7 @@ from aof.stores.filesystem.io.read import digest, read
 from aof.stores.filesystem.recovery.quarantine import is_torn
 
 _encode = msgspec.json.Encoder().encode
-_decoder = msgspec.json.Decoder(ready(Handoff))
+_decoder = msgspec.json.Decoder(prepare_type(Handoff))
 
 
 def record(handoff: Handoff) -> bytes:

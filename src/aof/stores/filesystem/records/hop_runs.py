@@ -12,7 +12,7 @@ import msgspec
 from aof.core.evolve.run import evolve_result, evolve_run
 from aof.core.model.events import Event
 from aof.core.model.ids import attempt_of
-from aof.core.model.run import Result, Run
+from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 from aof.stores.filesystem.working_copy.files import TaskFiles, document
 
@@ -26,7 +26,7 @@ class HopChange(msgspec.Struct):
     begins: bool = False
     earlier: int = 0
     run: Run | None = None
-    result: Result | None = None
+    result: RunResult | None = None
 
 
 HopChanges = dict[str, HopChange]

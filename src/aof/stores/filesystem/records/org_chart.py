@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import UnreadableTask, UnusableOrgChart
+from aof._support.typed import prepare_type
+from aof.core.errors.org import UnusableOrgChart
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.org_chart import EMPTY, OrgChart
 from aof.core.org import chart_validation
 from aof.core.validation.findings import Finding
@@ -115,7 +116,7 @@ class OrgFile:
 
     def _load_kept(self) -> _Kept | None:
         with suppress(OSError, msgspec.MsgspecError), open(self._kept_path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=ready(_Kept))
+            return msgspec.json.decode(file.read(), type=prepare_type(_Kept))
         return None
 
     def _keep(self, kept: _Kept) -> None:

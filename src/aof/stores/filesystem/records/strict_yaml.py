@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import ryaml
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors.tasks import UnreadableTask
 
 DEPTH: Final = 32
 FIRST_LINE: Final = 2  # of the frontmatter, in its file

@@ -6,8 +6,8 @@ import os
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import InvalidInput
+from aof._support.typed import prepare_type
+from aof.core.errors.base import InvalidInput
 from aof.ports.clock import Clock
 from aof.ports.tokens import Token
 from aof.stores.filesystem.io.disk import Disk
@@ -67,7 +67,7 @@ class TokenFile:
     def _read(self) -> tuple[Token, ...]:
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=ready(tuple[Token, ...]))
+                return msgspec.json.decode(file.read(), type=prepare_type(tuple[Token, ...]))
         except FileNotFoundError:
             return ()
         except msgspec.MsgspecError as error:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.ids import is_agent_name
 from aof.core.validation.findings import Finding
 from aof.core.workflows import template_validation

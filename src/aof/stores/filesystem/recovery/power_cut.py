@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 
-from aof.core.model.errors import LogDamaged
+from aof.core.errors.storage import LogDamaged
 from aof.core.model.ids import is_task_id
 from aof.stores.base.fold import Folded, fold
 from aof.stores.filesystem.io.disk import Disk

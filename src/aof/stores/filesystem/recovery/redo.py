@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from aof.core.model.errors import AofError
+from aof.core.errors.base import AofError
 from aof.core.model.run import Run
 from aof.core.model.task import Task
 from aof.stores.base.fold import Folded

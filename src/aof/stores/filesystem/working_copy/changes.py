@@ -1,6 +1,6 @@
 """What a person did to a task's file: an edit, a move, an older version put back, a new file.
 
-Compares the files with what the log wrote and words the difference as a `TakeIn` command, which the core judges.
+Compares the files with what the log wrote and words the difference as an `ImportEdit` command, which the core judges.
 Reads only. What cannot be understood stays untouched and is a `problem`, which is the answer to a command on the task.
 """
 
@@ -11,9 +11,11 @@ from typing import cast
 
 import msgspec
 
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import LogDamaged
+from aof.core.errors.tasks import AnotherTask, UnreadableTask
 from aof.core.model import times
-from aof.core.model.commands import TakeIn
-from aof.core.model.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
+from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Event
 from aof.core.model.kinds import Status
 from aof.core.model.task import Task
@@ -57,7 +59,7 @@ class Examined:
         self.folded = folded
         self.at: str | None = None
         self.beside: list[tuple[str, bool]] = []
-        self.edit: TakeIn | None = None
+        self.edit: ImportEdit | None = None
         self.layout: str | None = folded.task.layout if folded.task else None
         self.intact = False
         self.problem: AofError | None = None
@@ -140,7 +142,7 @@ def _placed(examined: Examined, task: Task, folder: str, written: str) -> None:
     """Our own bytes in another folder than we wrote them to are a person's move."""
     status, clash = _move(task, folder, written)
     conflicts = ("status",) if clash else ()
-    examined.edit = TakeIn(actor=PERSON, task_id=task.id, status=_as_status(status), conflicts=conflicts)
+    examined.edit = ImportEdit(actor=PERSON, task_id=task.id, status=_as_status(status), conflicts=conflicts)
 
 
 def _as_status(folder: str | None) -> Status | None:
@@ -180,7 +182,7 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
     layout = merge.new_layout()
     examined.layout = task.layout if layout is None else layout or None
     examined.beside = list(kept.items())
-    examined.edit = TakeIn(
+    examined.edit = ImportEdit(
         actor=PERSON,
         task_id=task.id,
         changes=merge.changes(),
@@ -233,4 +235,6 @@ def _new(examined: Examined, task_id: str, found: list[Found]) -> None:
     created, layout = new_file.read(one.data, task_id)
     examined.at = one.folder
     examined.layout = layout
-    examined.edit = TakeIn(actor=PERSON, task_id=task_id, status=_as_status(one.folder), layout=layout, created=created)
+    examined.edit = ImportEdit(
+        actor=PERSON, task_id=task_id, status=_as_status(one.folder), layout=layout, created=created
+    )

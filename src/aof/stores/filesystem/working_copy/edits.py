@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from aof.core.model.errors import InvalidInput
+from aof.core.errors.base import InvalidInput
 from aof.core.model.task import Task
 from aof.core.tasks.manual_edit import BIRTHPLACES
 from aof.ports.store import Scope

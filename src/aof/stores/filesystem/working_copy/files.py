@@ -13,20 +13,20 @@ from typing import TypeVar
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import UnreadableResult
+from aof._support.typed import prepare_type
+from aof.core.errors.runs import UnreadableResult
 from aof.core.model.ids import is_task_id
-from aof.core.model.run import Heartbeat, Result, Run
+from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import NO_FILE, Seen, read, seen_with_mode
 
 _encode = msgspec.json.Encoder().encode
-_Record = TypeVar("_Record", Run, Result, Heartbeat)
+_Record = TypeVar("_Record", Run, RunResult, Heartbeat)
 _RUN_FILES = ("run.json", "run_result.json", "run_heartbeat.json")
 
 
-def document(record: Run | Result | Heartbeat) -> bytes:
+def document(record: Run | RunResult | Heartbeat) -> bytes:
     """A run's file: JSON that a person can read."""
     return msgspec.json.format(_encode(record), indent=2) + b"\n"
 
@@ -155,12 +155,12 @@ class TaskFiles:
         """One of a run's files; None where it is missing or says nothing that we understand."""
         return self.run_document(f"{self._paths.run(task_id, archived=archived)}/{name}", kind)
 
-    def read_result(self, task_id: str, *, archived: bool = False) -> Result | UnreadableResult | None:
+    def read_result(self, task_id: str, *, archived: bool = False) -> RunResult | UnreadableResult | None:
         """What a run has reported; an error where its file says nothing that we understand."""
         place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
         try:
             data = read(place)
-            return None if data is None else msgspec.json.decode(data, type=ready(Result))
+            return None if data is None else msgspec.json.decode(data, type=prepare_type(RunResult))
         except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             where = self._paths.relative(place)
             hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
@@ -170,7 +170,7 @@ class TaskFiles:
         """A run's file at any place."""
         try:
             data = read(path)
-            return None if data is None else msgspec.json.decode(data, type=ready(kind))
+            return None if data is None else msgspec.json.decode(data, type=prepare_type(kind))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         except OSError as error:

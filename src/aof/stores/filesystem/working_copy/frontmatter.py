@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors.tasks import UnreadableTask
 from aof.stores.filesystem.records.strict_yaml import FIRST_LINE, load, refuse, scan
 from aof.stores.filesystem.working_copy import canonical
 

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import PayloadTooLarge, UnreadableTask
+from aof._support.typed import prepare_type
+from aof.core.errors.base import PayloadTooLarge
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.task import NOT_FRONTMATTER, Task
 from aof.core.validation import messages
 from aof.stores.filesystem.working_copy import frontmatter
@@ -43,12 +44,12 @@ _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
 @cache
 def _decoder() -> Callable[[bytes], Task]:
     """Takes a millisecond to make, which who only writes need not wait for."""
-    return msgspec.json.Decoder(ready(Task)).decode
+    return msgspec.json.Decoder(prepare_type(Task)).decode
 
 
 @cache
 def _many_decoder() -> Callable[[bytes], list[Task]]:
-    return msgspec.json.Decoder(ready(list[Task])).decode
+    return msgspec.json.Decoder(prepare_type(list[Task])).decode
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
     known = {key: value for key, value in found.items() if key in KEYS}
     try:
         return msgspec.convert(
-            {**known, "extra": extra, "body": body, "layout": text, "archived": archived}, ready(Task)
+            {**known, "extra": extra, "body": body, "layout": text, "archived": archived}, prepare_type(Task)
         )
     except msgspec.ValidationError as error:
         raise UnreadableTask(
@@ -137,7 +138,7 @@ def _laid_out(task: Task, text: str) -> tuple[str, str]:
 
     def means(written: Any, kind: Any, value: Any) -> bool:
         try:
-            return frontmatter.same(msgspec.convert(written, ready(kind)), value)
+            return frontmatter.same(msgspec.convert(written, prepare_type(kind)), value)
         except msgspec.ValidationError:
             return False
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from aof._support.typed import ready
-from aof.core.model.errors import AofError
+from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError
+from aof.core.evolve import work_log
 from aof.core.model.task import Task
-from aof.core.tasks import work_log
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.tasks.merge import merge_fields, merge_text
 from aof.stores.filesystem.working_copy import canonical, markdown
@@ -80,7 +80,7 @@ def _fields(task: Task) -> dict[str, Any]:
 def _changed(task: Task, changes: dict[str, Any]) -> Task:
     whole = msgspec.to_builtins(task) | changes
     kept = {name: value for name, value in whole.items() if value is not None}
-    return msgspec.structs.replace(msgspec.convert(kept, ready(Task)), layout=task.layout)
+    return msgspec.structs.replace(msgspec.convert(kept, prepare_type(Task)), layout=task.layout)
 
 
 def _front(task: Task, layout: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.events import SCHEMA_VERSION
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.validation import limits

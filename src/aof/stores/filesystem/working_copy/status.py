@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aof.core.model.errors import UnreadableTask
+from aof.core.errors import tasks as task_errors
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.working_copy import markdown
 
@@ -17,6 +17,6 @@ def file_status(path: str, ours: Callable[[bytes], bool]) -> str | None:
             return None
         if data is not None:
             markdown.parse(data)
-    except (OSError, UnreadableTask):
+    except (OSError, task_errors.UnreadableTask):
         return "unknown"
     return "stale"

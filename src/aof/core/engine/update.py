@@ -1,7 +1,7 @@
-"""`update`: a new body, a new status, or a mere sign of life, in one commit.
+"""`update`: a new body, a new status, or only a renewed lease, in one commit.
 
-Every status change goes through the operation that it really is, so that no way around the rules exists.
-Must not know who may do it.
+A dispatch table as `decide` is: every status change goes to the rule of the command that it really is, so that no way
+around the rules exists. Must not know who may do it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from aof._support.typed import ready
+from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import (
     Approve,
     Block,
@@ -23,14 +25,14 @@ from aof.core.model.commands import (
     Unblock,
     Update,
 )
-from aof.core.model.errors import AofError, NotReady
 from aof.core.model.ids import task_of_run
 from aof.core.model.lifecycle import STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.runs import completion, lease, retry, review
-from aof.core.runs.failure import failure
 from aof.core.tasks import cancellation, dependencies, graph, hold
+from aof.core.tasks.attempts import failure
+from aof.core.tasks.dead_letter import dead_lettered
 from aof.core.tasks.edit import replace_body
 from aof.core.tasks.transitions import no_edge, transition
 from aof.core.validation import limits
@@ -56,7 +58,7 @@ def update(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _writer(task: Task, command: Update, *, writes: bool) -> str | AofError | None:
-    """The holder that this update counts for; None where nobody runs the task, or somebody merely looks at one."""
+    """The holder that this update counts for; None where the task is not running, or the update changes nothing."""
     if task.lease is not None:
         holder = lease.authorize(task, command)
         return holder if isinstance(holder, str) or writes or command.run is not None else None
@@ -85,14 +87,14 @@ def move(records: Records, task: Task, command: Update, now: int) -> Verdict:
 
 
 def same(command: Update) -> dict[str, str | None]:
-    """Who acts, on what, and what proves it."""
+    """The fields that every command on a task shares: who acts, on which task, and the proof."""
     names = ("actor", "agent", "run", "task_id", "proven", "proof")
     return {name: getattr(command, name) for name in names}
 
 
 def _claim(records: Records, command: Update, now: int) -> Verdict:
     given = same(command) | {"secret_digest": command.secret_digest}
-    return lease.claim(records, msgspec.convert(given, ready(Claim)), now)
+    return lease.claim(records, msgspec.convert(given, prepare_type(Claim)), now)
 
 
 def _rework(records: Records, command: Update, now: int) -> Verdict:
@@ -102,35 +104,39 @@ def _rework(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:
-    return lease.release(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Release)), now)
+    return lease.release(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(Release)), now
+    )
 
 
 def _submit(records: Records, command: Update, now: int) -> Verdict:
     given = {"outcome": "needs_review", "summary": command.reason}
-    return completion.complete(records, msgspec.convert(same(command) | given, ready(Complete)), now)
+    return completion.complete(records, msgspec.convert(same(command) | given, prepare_type(Complete)), now)
 
 
 def _approve(records: Records, command: Update, now: int) -> Verdict:
-    return review.approve(records, msgspec.convert(same(command) | {"reason": command.reason}, ready(Approve)), now)
+    return review.approve(
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(Approve)), now
+    )
 
 
-def _bury(records: Records, command: Update, now: int) -> Verdict:
+def _give_up(records: Records, command: Update, now: int) -> Verdict:
     task = records.task(command.task_id)
     message = command.reason or f"given up by {command.acting}"
     if task.status == "in-progress":
         given = {"code": "given_up", "message": message, "retryable": False}
-        return retry.fail(records, msgspec.convert(same(command) | given, ready(Fail)), now)
+        return retry.fail(records, msgspec.convert(same(command) | given, prepare_type(Fail)), now)
     error = failure(task, now, "given_up", message, "failed")
-    return Decision(drafts=retry.buried(records, task, now, reason=message, error=error))
+    return Decision(drafts=dead_lettered(records, task, now, reason=message, error=error))
 
 
 def _block(records: Records, command: Update, now: int) -> Verdict:
     reason = command.reason or f"blocked by {command.acting}"
-    return hold.block(records, msgspec.convert(same(command) | {"reason": reason}, ready(Block)), now)
+    return hold.block(records, msgspec.convert(same(command) | {"reason": reason}, prepare_type(Block)), now)
 
 
 def _unblock(records: Records, command: Update, now: int) -> Verdict:
-    return hold.unblock(records, msgspec.convert(same(command), ready(Unblock)), now)
+    return hold.unblock(records, msgspec.convert(same(command), prepare_type(Unblock)), now)
 
 
 def _shelve(records: Records, command: Update, _now: int) -> Verdict:
@@ -148,13 +154,13 @@ def _queue(records: Records, command: Update, now: int) -> Verdict:
 
 def _cancel(records: Records, command: Update, now: int) -> Verdict:
     return cancellation.cancel(
-        records, msgspec.convert(same(command) | {"reason": command.reason}, ready(CancelTask)), now
+        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(CancelTask)), now
     )
 
 
 def _retry(records: Records, command: Update, now: int) -> Verdict:
     given = {"reason": command.reason or "retried"}
-    return retry.retry(records, msgspec.convert(same(command) | given, ready(RetryTask)), now)
+    return retry.retry(records, msgspec.convert(same(command) | given, prepare_type(RetryTask)), now)
 
 
 _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {
@@ -167,7 +173,7 @@ _MOVES: dict[tuple[str, str], Callable[[Records, Update, int], Verdict]] = {
     ("*", "ready"): _queue,
     ("*", "review"): _submit,
     ("*", "done"): _approve,
-    ("*", "deadletter"): _bury,
+    ("*", "deadletter"): _give_up,
     ("*", "blocked"): _block,
     ("*", "cancelled"): _cancel,
 }

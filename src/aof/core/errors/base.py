@@ -1,0 +1,96 @@
+"""The root of all errors, the six kinds, and what any call may meet. Must not know any surface."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+
+class Call(dict[str, "Any"]):
+    """The call that would have worked: an operation and its arguments. An object in JSON for any encoder."""
+
+    __slots__ = ()
+
+    def __init__(self, operation: str, arguments: dict[str, Any]) -> None:
+        super().__init__(operation=operation, arguments=arguments)
+
+    @property
+    def operation(self) -> str:
+        """What to call."""
+        name: str = self["operation"]
+        return name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """With what."""
+        given: dict[str, Any] = self["arguments"]
+        return given
+
+
+class AofError(Exception):
+    """What every refusal and failure of AOF is."""
+
+    code: ClassVar[str] = "error"
+    kind: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, hint: str = "", call: Call | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.call = call
+        self.details = details
+
+
+class NotFound(AofError):
+    """What was asked for does not exist."""
+
+    code = kind = "not_found"
+
+
+class Conflict(AofError):
+    """Another caller was first, or the caller's knowledge is out of date."""
+
+    code = kind = "conflict"
+
+
+class Refused(AofError):
+    """The rules do not allow this now."""
+
+    code = kind = "refused"
+
+
+class Invalid(AofError):
+    """The call itself is wrong."""
+
+    code = kind = "invalid"
+
+
+class InvalidInput(Invalid):
+    """A value is missing, of the wrong type or not allowed."""
+
+    code = "invalid"
+
+
+class PayloadTooLarge(Invalid):
+    """A value is longer than the limit for it."""
+
+    code = "payload_too_large"
+
+
+class Unavailable(AofError):
+    """The machine cannot do it at the moment; nothing was changed."""
+
+    code = kind = "unavailable"
+
+
+class TooManyRequests(Unavailable):
+    """The caller makes too many requests, or has too many open."""
+
+    code = "too_many_requests"
+
+
+class Internal(AofError):
+    """The data needs a look by `doctor`."""
+
+    code = kind = "internal"

@@ -1,0 +1,41 @@
+"""Errors about runs: leases, results and workers."""
+
+from __future__ import annotations
+
+from aof.core.errors.base import Conflict, Invalid, Unavailable
+
+
+class AlreadyClaimed(Conflict):
+    """Another agent holds the task."""
+
+    code = "already_claimed"
+
+
+class StaleLease(Conflict):
+    """The run that the caller acts for has been replaced or has ended."""
+
+    code = "stale_lease"
+
+
+class NotLeaseHolder(Conflict):
+    """The caller is not the agent that holds the lease."""
+
+    code = "not_lease_holder"
+
+
+class RunRequired(Conflict):
+    """The agent has had several runs of this task and must say which one it acts for."""
+
+    code = "run_required"
+
+
+class UnreadableResult(Invalid):
+    """The file with a run's result cannot be understood; it was left as it is."""
+
+    code = "invalid_run_result"
+
+
+class RunnerFailed(Unavailable):
+    """A worker could not be started."""
+
+    code = "runner_failed"

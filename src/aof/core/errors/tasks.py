@@ -1,0 +1,77 @@
+"""Errors about tasks: their IDs, status, dependencies and files."""
+
+from __future__ import annotations
+
+from aof.core.errors.base import Conflict, Invalid, NotFound, Refused
+
+
+class TaskNotFound(NotFound):
+    """No task has that ID."""
+
+    code = "task_not_found"
+
+
+class NothingReady(NotFound):
+    """There is no task that this agent could claim now."""
+
+    code = "nothing_ready"
+
+
+class KeyConflict(Conflict):
+    """The idempotency key belongs to a task with other content."""
+
+    code = "key_conflict"
+
+
+class IdTaken(Conflict):
+    """A task has this ID already."""
+
+    code = "id_taken"
+
+
+class AnotherTask(Conflict):
+    """The task's file is of a different task with the same ID; both are kept."""
+
+    code = "another_task"
+
+
+class NotReady(Refused):
+    """The task cannot be run yet."""
+
+    code = "not_ready"
+
+
+class InvalidTransition(Refused):
+    """The status table has no such edge."""
+
+    code = "invalid_transition"
+
+
+class CancelRequested(Refused):
+    """The task, or one above it, is being cancelled."""
+
+    code = "cancel_requested"
+
+
+class DependencyCycle(Refused):
+    """The edge would make a task wait for itself."""
+
+    code = "dependency_cycle"
+
+
+class ResourceBusy(Refused):
+    """Another running task occupies the resource."""
+
+    code = "resource_busy"
+
+
+class AmbiguousId(Invalid):
+    """A short ID stands for several tasks."""
+
+    code = "ambiguous_id"
+
+
+class UnreadableTask(Invalid):
+    """The task's file cannot be understood; it was left as it is."""
+
+    code = "unreadable_task"
