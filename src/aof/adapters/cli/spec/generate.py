@@ -76,10 +76,11 @@ def verbs() -> list[Verb]:
     for operation in OPERATIONS:
         if operation.cli is not None:
             by_verb.setdefault(operation.verb.split()[0], []).append(operation)
-    return [_verb(name, members) for name, members in by_verb.items()]
+    return [verb_of(name, members) for name, members in by_verb.items()]
 
 
-def _verb(name: str, members: list[Operation]) -> Verb:
+def verb_of(name: str, members: list[Operation]) -> Verb:
+    """The verb of one operation, or of several that share it."""
     first = _cli(members[0])
     summary = first.summary or _phrase(members[0].help)
     arguments, options = _arguments(members[0]), _options(members[0])
