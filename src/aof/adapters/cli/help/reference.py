@@ -51,8 +51,6 @@ def _one(verb: Verb) -> list[str]:
         lines += [f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments]
         lines += [_row(option) for option in verb.options]
         lines.append("")
-    if verb.help:
-        lines.append(f"{verb.help}\n")
     lines.append(f"Example: `{verb.example}`\n")
     if verb.aliases:
         lines.append(f"Also: {', '.join(f'`{alias}`' for alias in verb.aliases)}\n")
