@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import GLOBAL, Option, Verb
+from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, Option, Verb
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.adapters.cli.terminal import text_width
 
 _NAME, _LEAST = 22, 12
-_SECTIONS = ("see", "work", "plan", "review", "connect", "serve", "team", "messages", "data")
 
 
 def help_text(verb: Verb | None, width: int = 0) -> str:
@@ -18,7 +17,7 @@ def help_text(verb: Verb | None, width: int = 0) -> str:
 def _overview(width: int) -> str:
     lines = [*_told("AOF: tasks for teams of agents, in plain files.", 0, width), ""]
     lines += ["usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
-    for section in _SECTIONS:
+    for section in SECTIONS:
         listed = sorted((verb for verb in VERBS if verb.section == section), key=lambda verb: verb.order)
         lines += [f"{section}:", *_explained([(verb.name, verb.summary) for verb in listed], 12, width), ""]
     lines += ["options of every verb:", *_options(GLOBAL, width), ""]

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb
 from aof.app.operations.catalogue import OPERATIONS
 from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 
@@ -71,12 +71,13 @@ def generated() -> str:
 
 
 def verbs() -> list[Verb]:
-    """The verbs in the order of the catalogue, each with all of its operations."""
+    """The verbs in the order of `aof --help`, each with all of its operations."""
     by_verb: dict[str, list[Operation]] = {}
     for operation in OPERATIONS:
         if operation.cli is not None:
             by_verb.setdefault(operation.verb.split()[0], []).append(operation)
-    return [verb_of(name, members) for name, members in by_verb.items()]
+    found = [verb_of(name, members) for name, members in by_verb.items()]
+    return sorted(found, key=lambda verb: (SECTIONS.index(verb.section), verb.order))
 
 
 def verb_of(name: str, members: list[Operation]) -> Verb:

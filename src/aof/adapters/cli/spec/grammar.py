@@ -8,6 +8,7 @@ from __future__ import annotations
 
 SCHEMA_VERSION = 1  # of every answer as JSON
 FLAG, ONE, MANY = "flag", "one", "many"
+SECTIONS = ("see", "work", "plan", "review", "connect", "serve", "team", "messages", "data")  # of `aof --help`
 _READ_LATER = ("stdin", "item", "object")  # types whose values are made of the texts when the call is carried out
 
 
