@@ -19,7 +19,7 @@ from aof.adapters.cli.help.reference import reference
 from aof.adapters.cli.help.spelling import spell
 from aof.adapters.cli.spec.grammar import Verb
 from aof.adapters.cli.spec.parser import find_verb, parse
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from aof.app.fabric import Fabric
 from aof.app.operations.catalogue import OPERATIONS
 from tests.support.requirements import requirement

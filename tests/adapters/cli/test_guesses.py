@@ -6,7 +6,7 @@ import pytest
 
 from aof.adapters.cli.help import aliases
 from aof.adapters.cli.spec.grammar import GLOBAL
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from tests.adapters.cli.conftest import Aof
 
 NAMES = {verb.name for verb in VERBS}

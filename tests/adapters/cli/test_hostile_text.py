@@ -16,7 +16,7 @@ import pytest
 from aof._support.printable import clean, escaped
 from aof.adapters.cli.main import main
 from aof.adapters.cli.spec.grammar import FLAG, Verb
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from aof.adapters.cli.terminal.screen import _COLOURS
 from aof.adapters.cli.terminal.text_width import width
 from aof.core.errors.base import AofError

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.cli.output import encoded
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
+from aof.app.fabric import Fabric
 from aof.entrypoints.bootstrap import open_fabric
 
 SCRIPT = """
@@ -152,7 +153,9 @@ def test_every_verb_names_a_handler_that_exists() -> None:
     from importlib import import_module  # noqa: PLC0415 - what the command line does
 
     for verb in VERBS:
-        module, function = verb.handler.split(":")
+        assert bool(verb.handler) != bool(verb.operation)
+        module, function = (verb.handler or "operation:perform").split(":")
+        assert verb.handler or callable(getattr(Fabric, verb.operation))
         assert callable(getattr(import_module(f"aof.adapters.cli.commands.{module}"), function))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from aof.core.model.ids import is_agent_name
 from aof.entrypoints.bootstrap import default_actor, open_fabric
 from tests.adapters.cli.conftest import Aof

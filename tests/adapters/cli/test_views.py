@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.cli.help.reference import reference
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 from tests.adapters.cli.conftest import Aof
 from tests.support.terminal import AOF, DEADLINE
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from aof import errors
 from aof._support import printable
 from aof.adapters.cli import output
+from aof.adapters.cli.commands import operation
 from aof.adapters.cli.help import spelling, suggestions
+from aof.adapters.cli.spec import values
 from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
 from aof.adapters.cli.spec.parser import Parsed, UsageError, parse
 from aof.adapters.cli.terminal import streams
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.adapters.cli.output import Context
+    from aof.adapters.cli.spec.grammar import Verb
     from aof.core.errors.base import AofError
 
 EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unavailable": 1, "internal": 5}
@@ -85,10 +88,8 @@ def _run(parsed: Parsed) -> int:
     context = output.Context(parsed.options, _open)
     if parsed.verb is None or parsed.options.get("help"):
         return output.deliver(context, _help(parsed))
-    module, function = parsed.verb.handler.split(":")
-    handler = _handler(module, function)
     try:
-        return output.deliver(context, handler(context, parsed.values))
+        return output.deliver(context, _answer(context, parsed.verb, parsed.values))
     except Exception as error:
         if getattr(error, "code", "") == "task_not_found":
             suggestions.suggest(context, error)
@@ -108,13 +109,19 @@ def _help(parsed: Parsed) -> output.Answer:
     )
 
 
-def _handler(module: str, function: str) -> Callable[[Context, dict[str, Any]], Any]:
+def _answer(context: Context, verb: Verb, given: dict[str, Any]) -> output.Answer:
+    """What the verb's own function says, or the operation that the verb is."""
     from importlib import import_module
 
-    handler: Callable[[Context, dict[str, Any]], Any] = getattr(
+    if verb.reads:
+        given = values.resolved(verb, given)
+    if not verb.handler:
+        return operation.perform(context, verb.operation, given)
+    module, function = verb.handler.split(":")
+    handler: Callable[[Context, dict[str, Any]], output.Answer] = getattr(
         import_module(f"aof.adapters.cli.commands.{module}"), function
     )
-    return handler
+    return handler(context, given)
 
 
 def _open(name: str) -> Any:

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET, UnsetType
 
+from aof.app.operations.fields import Reason
 from aof.app.operations.results import Depends, Moved
-from aof.app.operations.spec import OnTask, Operation, TaskId, Text
+from aof.app.operations.spec import Cli, Family, OnTask, Operation, Spelling, param
 from aof.core.model.kinds import BlockedKind
+
+Kind = Annotated[
+    str,
+    param(
+        "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …",
+        Spelling(place="KIND"),
+    ),
+]
+Target = Annotated[str, param("the other end: a task, a run, a path", Spelling(place="TARGET"))]
+_DEP = Family(
+    verb="dep",
+    help="add or remove a dependency",
+    choose="what to do; add unless said",
+    default="add",
+    aliases=("depends",),
+    example="aof dep add 002 001",
+)
 
 
 class Because(OnTask, frozen=True, kw_only=True):
     """A task, and perhaps why."""
 
-    reason: Text = UNSET
+    reason: Reason | UnsetType = UNSET
 
 
 class Reasoned(OnTask, frozen=True, kw_only=True):
     """A task, and why."""
 
-    reason: str
+    reason: Reason
 
 
 class Block(Reasoned, frozen=True, kw_only=True):
     """What is in the way."""
 
-    kind: BlockedKind | UnsetType = UNSET
+    kind: Annotated[BlockedKind, param("kind of obstacle")] | UnsetType = UNSET
 
 
 class Dependency(OnTask, frozen=True, kw_only=True):
     """A task, and the one that must be done first."""
 
-    blocker_id: TaskId
+    blocker_id: Annotated[str, param("task that must be done first", Spelling(place="BLOCKER"))]
 
 
 class Link(OnTask, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
-    kind: str
-    target: str
-    reason: Text = UNSET
+    kind: Kind
+    target: Target
+    reason: Reason | UnsetType = UNSET
 
 
 class Unlink(OnTask, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
-    kind: str
-    target: str
+    kind: Kind
+    target: Target
 
 
 ROWS: tuple[Operation, ...] = (
@@ -57,36 +77,40 @@ ROWS: tuple[Operation, ...] = (
         effect="destructive",
         tool="aof_task_cancel",
         verb="cancel",
+        cli=Cli(section="plan", order=110, example='aof cancel 001 --reason "superseded by 010"'),
         tier="core",
     ),
     Operation(
         name="dep_add",
         parameters=Dependency,
         result=Depends,
-        help="Let a task wait until another one is done.",
+        help="Make a task wait until another one is done.",
         effect="write",
         tool="aof_task_dep_add",
         verb="dep add",
+        cli=Cli(section="plan", order=40, example="aof dep add 002 001", family=_DEP),
         tier="core",
     ),
     Operation(
         name="dep_remove",
         parameters=Dependency,
         result=Depends,
-        help="Let a task no longer wait for another one.",
+        help="Make a task no longer wait for another one.",
         effect="write",
         tool="aof_task_dep_remove",
         verb="dep rm",
+        cli=Cli(section="plan", order=40, example="aof dep rm 002 001", family=_DEP),
         tier="core",
     ),
     Operation(
         name="block",
         parameters=Block,
         result=Moved,
-        help="Hold a task for something that is no task.",
+        help="Block a task for an external reason.",
         effect="write",
         tool="aof_task_block",
         verb="block",
+        cli=Cli(section="plan", order=70, example='aof block 001 --reason "waiting for credentials"'),
         tier="core",
         tool_shows=("task_id", "reason", "actor"),
     ),
@@ -98,26 +122,29 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_unblock",
         verb="unblock",
+        cli=Cli(section="plan", order=80, example="aof unblock 001"),
         tier="core",
     ),
     Operation(
         name="pause",
         parameters=Because,
         result=Moved,
-        help="Hold a task on purpose.",
+        help="Pause a task until it is resumed.",
         effect="write",
         tool="aof_task_pause",
         verb="pause",
+        cli=Cli(section="plan", order=90, example="aof pause 001"),
         needs="lead",
     ),
     Operation(
         name="resume",
         parameters=OnTask,
         result=Moved,
-        help="Let a paused task go on.",
+        help="Resume a paused task.",
         effect="write",
         tool="aof_task_resume",
         verb="resume",
+        cli=Cli(section="plan", order=100, example="aof resume 001"),
         needs="lead",
     ),
     Operation(
@@ -128,16 +155,18 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_retry",
         verb="retry",
+        cli=Cli(section="plan", order=120, example='aof retry 001 --reason "the service is back"'),
         needs="lead",
     ),
     Operation(
         name="archive",
         parameters=OnTask,
         result=Moved,
-        help="Put a finished task away.",
+        help="Archive a finished task.",
         effect="write",
         tool="aof_task_archive",
         verb="archive",
+        cli=Cli(section="plan", order=130, example="aof archive 001"),
         needs="lead",
     ),
     Operation(
@@ -148,6 +177,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_link",
         verb="link",
+        cli=Cli(section="plan", order=50, example="aof link 002 source_task 001"),
     ),
     Operation(
         name="unlink",
@@ -157,5 +187,6 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_unlink",
         verb="unlink",
+        cli=Cli(section="plan", order=60, example="aof unlink 002 source_task 001"),
     ),
 )

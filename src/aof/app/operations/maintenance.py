@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
 from aof.app.maintenance.service import Diagnosis, Synced
 from aof.app.operations.results import Recovered, Result
-from aof.app.operations.spec import Operation, Params
+from aof.app.operations.spec import Cli, Operation, Params, param
 from aof.app.scheduler.tick import Ticked
 
 
 class Doctor(Params, frozen=True, kw_only=True):
-    """Whether to mend."""
+    """Whether to repair."""
 
-    fix: bool | UnsetType = UNSET
+    fix: Annotated[bool, param("repair what can be repaired")] | UnsetType = UNSET
 
 
 class Tick(Params, frozen=True, kw_only=True):
     """Whether to do it, or only to tell."""
 
-    dry_run: bool | UnsetType = UNSET
+    dry_run: Annotated[bool, param("only show what would be done, and why")] | UnsetType = UNSET
 
 
 class Recoveries(Result, frozen=True, kw_only=True):
@@ -43,16 +43,24 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_tick",
         verb="tick",
+        cli=Cli(
+            section="serve",
+            order=20,
+            summary="do once what is due: recover, promote, give up, alert",
+            notes="Also tells why each other unfinished task is left alone. Agents are started by 'aof up' only.",
+            example="aof tick --dry-run",
+        ),
         needs="lead",
     ),
     Operation(
         name="recover",
         parameters=Params,
         result=Recoveries,
-        help="Requeue what vanished workers left.",
+        help="Requeue the tasks of vanished workers.",
         effect="write",
         tool="aof_recover",
         verb="recover",
+        cli=Cli(section="data", order=30, example="aof recover"),
         needs="lead",
         ask=_recover,
     ),
@@ -60,20 +68,22 @@ ROWS: tuple[Operation, ...] = (
         name="sync",
         parameters=Params,
         result=Synced,
-        help="Take in what people changed in the files.",
+        help="Import what people changed in the files.",
         effect="write",
         tool="aof_sync",
         verb="sync",
+        cli=Cli(section="data", order=20, example="aof sync"),
         needs="lead",
     ),
     Operation(
         name="doctor",
         parameters=Doctor,
         result=Diagnosis,
-        help="Check the data, and mend what can be mended.",
+        help="Check the data directory, and repair what can be repaired.",
         effect="write",
         tool="aof_doctor",
         verb="doctor",
+        cli=Cli(section="data", order=40, example="aof doctor --fix"),
         needs="lead",
         needs_more=(("fix", True, "admin"),),
     ),

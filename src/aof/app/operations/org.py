@@ -2,55 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from aof.app.operations.fields import Run
 from aof.app.operations.results import Applied, Result
-from aof.app.operations.spec import Operation, Params, Run, TaskId, Text
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 from aof.core.model.handoff import Handoff
+
+_ORG = Family(
+    verb="org",
+    help="show or check the org chart, or see who would get a task",
+    example="aof org route --tag api --capability python:0.8",
+)
+_HANDOFF = Family(verb="handoff", help="list handoffs, or show one", example="aof handoff list --to swe-qa")
 
 
 class OrgRoute(Params, frozen=True, kw_only=True):
     """A task, or what one would ask for."""
 
-    task_id: TaskId | UnsetType = UNSET
-    agent: Text = UNSET
-    role: Text = UNSET
-    team: Text = UNSET
-    tags: list[str] | UnsetType = UNSET
-    capabilities: list[str] | UnsetType = UNSET
-    risk: Text = UNSET
-    autonomy_level: int | UnsetType = UNSET
+    task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | UnsetType = UNSET
+    agent: Annotated[str, param("for this agent")] | UnsetType = UNSET
+    role: Annotated[str, param("for this role")] | UnsetType = UNSET
+    team: Annotated[str, param("for this team")] | UnsetType = UNSET
+    tags: Annotated[list[str], param("with this tag", Spelling(option="--tag"))] | UnsetType = UNSET
+    capabilities: (
+        Annotated[
+            list[str],
+            param(
+                "for agents with this capability, as NAME or NAME:0.8 for a least proficiency",
+                Spelling(option="--capability"),
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    risk: Annotated[str, param("of this risk: low, medium or high")] | UnsetType = UNSET
+    autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | UnsetType = UNSET
 
 
 class Send(Params, frozen=True, kw_only=True):
     """AOF/1 messages, as objects or as the text of their lines."""
 
-    messages: list[Any]
+    messages: Annotated[
+        list[Any],
+        param(
+            "AOF/1 messages, as objects or as text",
+            Spelling(place="[FILE]", target="file", note="(one per line, or JSON documents; -: standard input)"),
+        ),
+    ]
     run: Run = UNSET
 
 
 class SessionEnd(Params, frozen=True, kw_only=True):
     """Whose session, or which run."""
 
-    agent: Text = UNSET
-    run: Run = UNSET
+    agent: Annotated[str, param("only the runs of this agent")] | UnsetType = UNSET
+    run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
 class HandoffFilters(Params, frozen=True, kw_only=True):
     """Which handoffs."""
 
-    task: TaskId | UnsetType = UNSET
-    from_agent: Text = UNSET
-    to_agent: Text = UNSET
+    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
+    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
+        UNSET
+    )
+    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
 
 
 class OneHandoff(Params, frozen=True, kw_only=True):
     """Which handoff."""
 
-    handoff_id: str
+    handoff_id: Annotated[str, param("handoff to show", Spelling(place="HANDOFF"))]
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
@@ -116,6 +141,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_org_show",
         verb="org show",
+        cli=Cli(section="team", order=10, example="aof org show", family=_ORG),
     ),
     Operation(
         name="org_check",
@@ -125,6 +151,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_org_check",
         verb="org check",
+        cli=Cli(section="team", order=10, example="aof org check", family=_ORG),
         ask=_check,
     ),
     Operation(
@@ -135,6 +162,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_org_route",
         verb="org route",
+        cli=Cli(section="team", order=10, example="aof org route 001", family=_ORG),
         ask=_route,
     ),
     Operation(
@@ -145,6 +173,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_send",
         verb="send",
+        cli=Cli(section="messages", order=10, summary="deliver AOF/1 messages", example="aof send report.json"),
         tier="handoff",
         ask=_send,
     ),
@@ -156,6 +185,12 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_session_end",
         verb="session-end",
+        cli=Cli(
+            section="messages",
+            order=20,
+            summary="carry out what runs have reported",
+            example="aof session-end --agent swe-backend",
+        ),
         acts="agent",
         ask=_session_end,
     ),
@@ -167,6 +202,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_handoffs",
         verb="handoff list",
+        cli=Cli(section="messages", order=30, example="aof handoff list --to swe-qa", family=_HANDOFF),
         tier="handoff",
         ask=_handoffs,
     ),
@@ -178,6 +214,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_handoff_show",
         verb="handoff show",
+        cli=Cli(section="messages", order=30, example="aof handoff show TASK-2026-02-21-001", family=_HANDOFF),
         tier="handoff",
     ),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
+from aof.app.operations.fields import Sequence
 from aof.app.operations.results import Result
-from aof.app.operations.spec import Count, OnTask, Operation, Params, TaskId, Text
+from aof.app.operations.spec import Cli, Extra, OnTask, Operation, Params, Spelling, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
@@ -21,70 +22,70 @@ _MOST_EVENTS = 1000
 class Filters(Params, frozen=True, kw_only=True):
     """Which tasks."""
 
-    agent: Annotated[str, Meta(description="holds it or is meant to do it")] | UnsetType = UNSET
-    tag: Text = UNSET
-    search: Annotated[str, Meta(description="text in title or ID")] | UnsetType = UNSET
-    limit: Count = UNSET
+    agent: Annotated[str, param("only what this agent holds or is meant to do")] | UnsetType = UNSET
+    tag: Annotated[str, param("only with this tag")] | UnsetType = UNSET
+    search: Annotated[str, param("only with this text in title or ID", Spelling(metavar="T"))] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
 
 
 class List(Filters, frozen=True, kw_only=True):
     """Which tasks, in which status."""
 
-    status: Status | UnsetType = UNSET
-    archived: bool | UnsetType = UNSET
+    status: Annotated[Status, param("only this status")] | UnsetType = UNSET
+    archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
 class Ready(Filters, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
-    explain: Annotated[bool, Meta(description="why each other one is not")] | UnsetType = UNSET
+    explain: Annotated[bool, param("say why each other task cannot be claimed")] | UnsetType = UNSET
 
 
 class Counts(List, frozen=True, kw_only=True):
     """Which tasks, and how much of them."""
 
-    compact: Annotated[bool, Meta(description="counts only")] = False
+    compact: Annotated[bool, param("counts only", Spelling(hidden=True))] = False
 
 
 class Show(OnTask, frozen=True, kw_only=True):
     """Which task, and when."""
 
-    at: Annotated[int, Meta(description="as it was after this event", ge=0)] | UnsetType = UNSET
+    at: Sequence | UnsetType = UNSET
 
 
 class Log(Params, frozen=True, kw_only=True):
     """Which events."""
 
-    task_id: TaskId | UnsetType = UNSET
-    after: Annotated[int, Meta(description="greater numbers only", ge=0)] | UnsetType = UNSET
-    type: Text = UNSET
-    limit: Annotated[int, Meta(description="the last so many", ge=0)] | UnsetType = UNSET
+    task_id: Annotated[str, param("only this task", Spelling(place="ID"))] | UnsetType = UNSET
+    after: Annotated[int, param("only events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType = UNSET
+    type: Annotated[str, param("only events of this type")] | UnsetType = UNSET
+    limit: Annotated[int, param("only the last N events", ge=0)] | UnsetType = UNSET
 
 
 class Graph(Params, frozen=True, kw_only=True):
     """Which part, in which form."""
 
-    task_id: TaskId | UnsetType = UNSET
-    format: Literal["tree", "mermaid", "dot", "svg"] = "tree"
+    task_id: Annotated[str, param("only what is connected with this task", Spelling(place="ID"))] | UnsetType = UNSET
+    format: Annotated[Literal["tree", "mermaid", "dot", "svg"], param("form of the graph")] = "tree"
 
 
 class Replay(Params, frozen=True, kw_only=True):
     """After which event."""
 
-    at: Annotated[int, Meta(ge=0)]
+    at: Annotated[int, param("number of the event", Spelling(metavar="SEQ"), ge=0)]
 
 
 class Snapshot(Params, frozen=True, kw_only=True):
-    """When, and whether with what was put away."""
+    """When, and whether with what was archived."""
 
-    at: Annotated[int, Meta(description="as it was after this event", ge=0)] | UnsetType = UNSET
-    archived: bool | UnsetType = UNSET
+    at: Sequence | UnsetType = UNSET
+    archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
 class Prime(Params, frozen=True, kw_only=True):
     """Whose session begins."""
 
-    agent: Text = UNSET
+    agent: Annotated[str, param("whose session begins (else the actor)")] | UnsetType = UNSET
 
 
 class Row(Result, frozen=True, kw_only=True):
@@ -198,6 +199,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_status",
         verb="status",
+        cli=Cli(section="see", order=50, summary="how many tasks are in which status", example="aof status --compact"),
         tier="core",
         tool_shows=("agent", "status", "compact", "limit", "actor"),
     ),
@@ -209,6 +211,13 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_task_show",
         verb="show",
+        cli=Cli(
+            section="see",
+            order=40,
+            summary="everything about one task",
+            aliases=("get", "view"),
+            example="aof show 001",
+        ),
         tier="core",
     ),
     Operation(
@@ -219,6 +228,13 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_ready",
         verb="ready",
+        cli=Cli(
+            section="see",
+            order=10,
+            aliases=("next",),
+            example="aof ready --agent swe-backend --limit 5",
+            spelled=(("limit", Spelling(note="(default 50)")),),
+        ),
         ask=_ready,
     ),
     Operation(
@@ -229,6 +245,14 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_list",
         verb="list",
+        cli=Cli(
+            section="see",
+            order=20,
+            summary="list tasks",
+            aliases=("ls",),
+            example="aof list --status in-progress",
+            extra=(Extra(option="--tree", help="children below their parents"),),
+        ),
     ),
     Operation(
         name="blocked",
@@ -238,6 +262,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_blocked",
         verb="blocked",
+        cli=Cli(section="see", order=30, example="aof blocked"),
     ),
     Operation(
         name="log",
@@ -247,6 +272,17 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_log",
         verb="log",
+        cli=Cli(
+            section="see",
+            order=90,
+            summary="what happened",
+            aliases=("events", "history"),
+            example="aof log 001",
+            extra=(
+                Extra(option="--follow", help="continue as events arrive"),
+                Extra(option="--format", help="native, or agentruntime for portable words", metavar="F"),
+            ),
+        ),
         ask=events,
     ),
     Operation(
@@ -257,6 +293,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_graph",
         verb="graph",
+        cli=Cli(section="see", order=60, example="aof graph --format mermaid"),
         ask=_graph,
     ),
     Operation(
@@ -267,6 +304,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_replay",
         verb="replay",
+        cli=Cli(section="see", order=100, example="aof replay --at 12"),
         ask=_replay,
     ),
     Operation(
@@ -277,6 +315,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
+        cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
         name="portable_log",
@@ -295,6 +334,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_prime",
         verb="prime",
+        cli=Cli(section="connect", order=10, example="aof prime --agent swe-backend"),
         ask=_prime,
     ),
 )

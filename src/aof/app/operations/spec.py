@@ -1,6 +1,7 @@
-"""What one row of the catalogue says about an operation, and the form of its parameters.
+"""What one row of the catalogue declares: an operation, its parameters, and how both are spelled on the command line.
 
-Must not know any surface: a surface reads the rows and decides how to spell them.
+Everything else about a surface is made from the rows: the command line's tables, tools, routes, schemas, reference.
+Must not know any single operation, nor what a surface does with a row.
 """
 
 from __future__ import annotations
@@ -17,11 +18,49 @@ Scope = Literal["read", "work", "lead", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
 _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
 
-TaskId = Annotated[str, Meta(description="ID or unique part of it")]
-Actor = Annotated[str, Meta(description="who calls")] | UnsetType
-Run = Annotated[str, Meta(description="run to act for")] | UnsetType
-Text = str | UnsetType
-Count = Annotated[int, Meta(ge=0)] | UnsetType
+
+class Spelling(msgspec.Struct, frozen=True, kw_only=True):
+    """How a parameter is given on the command line, where its name and type do not say so.
+
+    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out. `option` is the name of
+    the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands for its value. `note`
+    is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from standard input;
+    with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where operations share
+    a verb; `extra` are short ways to set keys of an object.
+    """
+
+    place: str = ""
+    option: str = ""
+    metavar: str = ""
+    help: str = ""
+    note: str = ""
+    stdin: bool = False
+    seconds: bool = False
+    hidden: bool = False
+    target: str = ""
+    extra: tuple[Extra, ...] = ()
+
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """An option of the command line that is no parameter of the operation; with `key`, it sets a key of one."""
+
+    option: str
+    help: str
+    metavar: str = ""
+    type: str = "text"
+    many: bool = False
+    key: str = ""
+
+
+def param(
+    description: str, spelling: Spelling | None = None, *, ge: float | None = None, le: float | None = None
+) -> Meta:
+    """What a parameter means, its limits, and its spelling: the metadata of its type."""
+    return Meta(description=description, ge=ge, le=le, extra={"cli": spelling} if spelling else None)
+
+
+TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
+Actor = Annotated[str, param("who calls", Spelling(hidden=True))] | UnsetType  # `--actor` is an option of every verb
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -49,13 +88,48 @@ class Taught(msgspec.Struct, frozen=True):
     example: tuple[tuple[str, str], ...]
 
 
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A verb that several operations share; its first word says which of them is meant.
+
+    `default` is the word that may be left out. `place` describes a second word that its operations take for different
+    things.
+    """
+
+    verb: str
+    help: str
+    example: str
+    choose: str = "what to do"
+    default: str = ""
+    place: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+class Cli(msgspec.Struct, frozen=True, kw_only=True):
+    """The operation as a verb: where `aof --help` lists it, an example, other names, and options that only it has.
+
+    Its summary is the operation's help unless `summary` says it in fewer words. `notes` follow the usage in its help.
+    `spelled` changes the spelling of single parameters.
+    """
+
+    section: str
+    order: int
+    example: str
+    summary: str = ""
+    notes: str = ""
+    aliases: tuple[str, ...] = ()
+    spelled: tuple[tuple[str, Spelling], ...] = ()
+    extra: tuple[Extra, ...] = ()
+    family: Family | None = None
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
     `name` is the fabric's method unless `ask` says how to call it. `acts` names the parameter that says who acts.
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
-    have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter.
+    have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
+    is the words that call it on the command line, `cli` what else is said of them there.
     """
 
     name: str
@@ -65,6 +139,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect
     tool: str
     verb: str
+    cli: Cli | None = None
     tier: Tier = "all"
     acts: str | None = None
     tool_shows: tuple[str, ...] = ()

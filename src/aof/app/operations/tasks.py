@@ -5,52 +5,81 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
+from aof.app.operations.fields import (
+    BY_KEY,
+    Acceptance,
+    Blockers,
+    Constraints,
+    Hop,
+    IdempotencyKey,
+    LeaseTime,
+    Metadata,
+    Object,
+    Owner,
+    Profile,
+    Reason,
+    Resource,
+    Run,
+    Tags,
+    TargetAgent,
+    TargetRole,
+    TargetTeam,
+    Visible,
+)
 from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
-from aof.app.operations.spec import OnTask, Operation, Params, Run, Taught, Text
-from aof.core.model.kinds import Cause, Priority, Status, Visibility
+from aof.app.operations.spec import Cli, OnTask, Operation, Params, Spelling, Taught, param
+from aof.core.model.kinds import Cause, Priority, Status
 from aof.core.workflows.outcomes import MEANINGS
 
 Outcome = Literal["complete", "needs_review", "blocked"]
-Object = dict[str, Any]
-Hop = Annotated[str, Meta(description="hop of the workflow")] | UnsetType
 
 
 class Create(Params, frozen=True, kw_only=True):
     """A new task."""
 
-    title: str
-    brief: Annotated[str, Meta(description="Markdown")] | UnsetType = UNSET
-    agent: Annotated[str, Meta(description="target agent, skips routing")] | UnsetType = UNSET
-    team: Text = UNSET
-    role: Text = UNSET
+    title: Annotated[str, param("short title", Spelling(place="TITLE"))]
+    brief: Annotated[str, param("description, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    agent: TargetAgent | UnsetType = UNSET
+    team: TargetTeam | UnsetType = UNSET
+    role: TargetRole | UnsetType = UNSET
     priority: Priority = "normal"
-    depends_on: Annotated[list[str], Meta(description="task IDs")] = msgspec.field(default_factory=list)
-    parent_id: Text = UNSET
-    tags: list[str] = msgspec.field(default_factory=list)
-    metadata: Object = msgspec.field(default_factory=dict)
-    workflow: Text = UNSET
-    acceptance: list[Any] | UnsetType = UNSET
-    constraints: Object | UnsetType = UNSET
-    profile: Object | UnsetType = UNSET
-    resource: Text = UNSET
-    visibility: Visibility | UnsetType = UNSET
-    owner: Text = UNSET
-    max_attempts: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    backlog: bool | UnsetType = UNSET
-    review: bool | UnsetType = UNSET
-    key: Annotated[str, Meta(description="idempotency key")] | UnsetType = UNSET
+    depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
+        msgspec.field(default_factory=list)
+    )
+    parent_id: Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))] | UnsetType = UNSET
+    tags: Tags = msgspec.field(default_factory=list)
+    metadata: Metadata = msgspec.field(default_factory=dict)
+    workflow: Annotated[str, param("workflow to pass through")] | UnsetType = UNSET
+    acceptance: Acceptance | UnsetType = UNSET
+    constraints: Constraints | UnsetType = UNSET
+    profile: Profile | UnsetType = UNSET
+    resource: Resource | UnsetType = UNSET
+    visibility: Visible | UnsetType = UNSET
+    owner: Owner | UnsetType = UNSET
+    max_attempts: Annotated[int, param("runs that may fail before the task is given up", ge=1)] | UnsetType = UNSET
+    backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
+    review: (
+        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="done without a review"))]
+        | UnsetType
+    ) = UNSET
+    key: IdempotencyKey | UnsetType = UNSET
 
 
 class Claim(Params, frozen=True, kw_only=True):
     """Which task to take; none: the next one."""
 
-    task_id: Annotated[str, Meta(description="none: the next task for the agent")] | UnsetType = UNSET
-    agent: Annotated[str, Meta(description="who takes it; default actor")] | UnsetType = UNSET
-    ttl: Annotated[float, Meta(description="seconds")] | UnsetType = UNSET
-    wait: Annotated[float, Meta(description="seconds to wait for work", ge=0, le=60)] | UnsetType = UNSET
-    key: Text = UNSET
+    task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
+        UNSET
+    )
+    agent: Annotated[str, param("who takes it; default actor")] | UnsetType = UNSET
+    ttl: LeaseTime | UnsetType = UNSET
+    wait: (
+        Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
+        | UnsetType
+    ) = UNSET
+    key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
 
 
@@ -58,100 +87,123 @@ class Worker(OnTask, frozen=True, kw_only=True):
     """A worker's write to a task."""
 
     run: Run = UNSET
-    agent: Text = UNSET
+    agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
 
 
 class Heartbeat(Worker, frozen=True, kw_only=True):
     """A sign of life."""
 
-    ttl: Annotated[float, Meta(description="seconds")] | UnsetType = UNSET
+    ttl: LeaseTime | UnsetType = UNSET
 
 
 class Release(Worker, frozen=True, kw_only=True):
     """Why the task is given back."""
 
-    reason: Text = UNSET
+    reason: Reason | UnsetType = UNSET
 
 
 class Progress(Worker, frozen=True, kw_only=True):
     """How far the run is."""
 
-    text: Text = UNSET
-    percent: Annotated[float, Meta(ge=0, le=100)] | UnsetType = UNSET
-    phase: Text = UNSET
-    note: Text = UNSET
-    blockers: list[str] | UnsetType = UNSET
-    facts: Object | UnsetType = UNSET
+    text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
+    percent: Annotated[float, param("from 0 to 100", ge=0, le=100)] | UnsetType = UNSET
+    phase: Annotated[str, param("such as planning, working, verifying")] | UnsetType = UNSET
+    note: Annotated[str, param("more detail", Spelling(metavar="T"))] | UnsetType = UNSET
+    blockers: Blockers | UnsetType = UNSET
+    facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
 
 
 class Update(Worker, frozen=True, kw_only=True):
     """A new body, a new status, or neither."""
 
-    body: Annotated[str, Meta(description="replaces the body")] | UnsetType = UNSET
-    status: Status | UnsetType = UNSET
-    reason: Text = UNSET
+    body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    status: Annotated[Status, param("new status")] | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
 
 
 class Complete(Worker, frozen=True, kw_only=True):
     """The outcome of a run."""
 
-    summary: Annotated[str, Meta(description="for the work log")] | UnsetType = UNSET
-    outcome: Annotated[Outcome, Meta(description="required in a workflow")] | UnsetType = UNSET
-    blockers: Annotated[list[str], Meta(description="required with needs_review and blocked")] | UnsetType = UNSET
-    caller_role: Annotated[str, Meta(description="your role in the workflow")] | UnsetType = UNSET
-    summary_ref: Text = UNSET
-    deliverables: list[str] | UnsetType = UNSET
-    tests: dict[str, int] | UnsetType = UNSET
-    notes: Text = UNSET
-    acceptance: list[Any] | UnsetType = UNSET
+    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
+    outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
+    blockers: (
+        Annotated[list[str], param("required with needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
+        | UnsetType
+    ) = UNSET
+    caller_role: Annotated[str, param("your role in the workflow", Spelling(option="--role"))] | UnsetType = UNSET
+    summary_ref: Annotated[str, param("file that holds the summary", Spelling(metavar="PATH"))] | UnsetType = UNSET
+    deliverables: (
+        Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
+        | UnsetType
+    ) = UNSET
+    tests: (
+        Annotated[
+            dict[str, int],
+            param("number of tests: total, passed or failed", Spelling(option="--test", metavar="K=N")),
+        ]
+        | UnsetType
+    ) = UNSET
+    notes: Annotated[str, param("notes for the next worker", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    acceptance: (
+        Annotated[
+            list[Any], param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A"))
+        ]
+        | UnsetType
+    ) = UNSET
     hop: Hop = UNSET
 
 
 class Fail(Worker, frozen=True, kw_only=True):
     """What went wrong."""
 
-    code: Text = UNSET
-    message: Text = UNSET
-    cause: Cause | UnsetType = UNSET
-    retryable: bool | UnsetType = UNSET
+    code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
+    message: Annotated[str, param("what went wrong", Spelling(metavar="T"))] | UnsetType = UNSET
+    cause: Annotated[Cause, param("how the run ended")] | UnsetType = UNSET
+    retryable: (
+        Annotated[bool, param("whether to try again", Spelling(option="--no-retry", help="do not try again"))]
+        | UnsetType
+    ) = UNSET
 
 
 class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who should do a task; only what is given changes, and an empty text takes it away."""
 
-    role: Text = UNSET
-    team: Text = UNSET
-    agent: Text = UNSET
-    tags: list[str] | UnsetType = UNSET
+    role: TargetRole | UnsetType = UNSET
+    team: TargetTeam | UnsetType = UNSET
+    agent: TargetAgent | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
 
 
 class Edit(OnTask, frozen=True, kw_only=True):
     """What a task says of itself."""
 
-    title: Text = UNSET
-    description: Annotated[str, Meta(description="Markdown; the work log stays")] | UnsetType = UNSET
+    title: Annotated[str, param("new title")] | UnsetType = UNSET
+    description: (
+        Annotated[str, param("description, as Markdown; the work log stays", Spelling(metavar="T", stdin=True))]
+        | UnsetType
+    ) = UNSET
     priority: Priority | UnsetType = UNSET
     routing: Routing | UnsetType = UNSET
-    metadata: Object | UnsetType = UNSET
-    acceptance: list[Any] | UnsetType = UNSET
-    constraints: Object | UnsetType = UNSET
-    profile: Object | UnsetType = UNSET
-    resource: Text = UNSET
-    visibility: Visibility | UnsetType = UNSET
-    owner: Text = UNSET
+    metadata: Metadata | UnsetType = UNSET
+    acceptance: Acceptance | UnsetType = UNSET
+    constraints: Constraints | UnsetType = UNSET
+    profile: Profile | UnsetType = UNSET
+    resource: Resource | UnsetType = UNSET
+    visibility: Visible | UnsetType = UNSET
+    owner: Owner | UnsetType = UNSET
 
 
 class Approve(OnTask, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
-    reason: Text = UNSET
+    reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
 
 
 class Reject(OnTask, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
-    blockers: list[str]
+    blockers: Blockers
     hop: Hop = UNSET
 
 
@@ -179,6 +231,13 @@ ROWS: tuple[Operation, ...] = (
         effect="append",
         tool="aof_dispatch",
         verb="create",
+        cli=Cli(
+            section="plan",
+            order=10,
+            summary="create a task",
+            aliases=("new", "add", "dispatch"),
+            example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
+        ),
         tier="core",
         tool_shows=(*_TARGET, "workflow", "key", "actor"),
         tool_requires=("brief",),
@@ -191,6 +250,13 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_claim",
         verb="claim",
+        cli=Cli(
+            section="work",
+            order=10,
+            summary="take a task: one winner, under a lease",
+            aliases=("start", "take"),
+            example="aof claim --agent swe-backend",
+        ),
         tier="core",
         acts="agent",
         ask=_claim,
@@ -203,6 +269,13 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_complete",
         verb="complete",
+        cli=Cli(
+            section="work",
+            order=40,
+            summary="end a run with its outcome; in review: approve",
+            aliases=("done", "close", "finish"),
+            example='aof complete 001 --agent swe-backend --summary "12 tests passing"',
+        ),
         tier="core",
         acts="agent",
         tool_shows=("task_id", "summary", "outcome", "blockers", "caller_role", "run", "actor"),
@@ -216,6 +289,12 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_update",
         verb="update",
+        cli=Cli(
+            section="plan",
+            order=30,
+            summary="replace the body, or move the status",
+            example='aof update 001 --status backlog --reason "not yet"',
+        ),
         tier="core",
         acts="agent",
         tool_shows=("task_id", "body", "status", "reason", "run", "actor"),
@@ -225,10 +304,11 @@ ROWS: tuple[Operation, ...] = (
         name="edit",
         parameters=Edit,
         result=Edited,
-        help="Change title, description, priority or routing.",
+        help="Change title, description, priority, routing and other fields.",
         effect="write",
         tool="aof_task_edit",
         verb="edit",
+        cli=Cli(section="plan", order=20, example="aof edit 001 --priority critical"),
         tier="core",
         tool_shows=("task_id", "title", "description", "priority", "routing", "metadata", "actor"),
         ask=_edit,
@@ -241,16 +321,28 @@ ROWS: tuple[Operation, ...] = (
         effect="append",
         tool="aof_task_progress",
         verb="progress",
+        cli=Cli(
+            section="work",
+            order=30,
+            summary="report how far a run is",
+            example='aof progress 001 --text "core logic done" --percent 60 --agent swe-backend',
+        ),
         acts="agent",
     ),
     Operation(
         name="heartbeat",
         parameters=Heartbeat,
         result=Beaten,
-        help="Show that the run's worker lives.",
+        help="Show that a run is alive.",
         effect="write",
         tool="aof_task_heartbeat",
         verb="heartbeat",
+        cli=Cli(
+            section="work",
+            order=20,
+            aliases=("beat",),
+            example="aof heartbeat 001 --run RUN-2026-02-21-001-1-5f0c93ab",
+        ),
         acts="agent",
     ),
     Operation(
@@ -261,6 +353,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_release",
         verb="release",
+        cli=Cli(section="work", order=60, aliases=("unclaim",), example="aof release 001 --agent swe-backend"),
         acts="agent",
     ),
     Operation(
@@ -271,6 +364,12 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_fail",
         verb="fail",
+        cli=Cli(
+            section="work",
+            order=50,
+            summary="end a run as failed; it is retried while attempts are left",
+            example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
+        ),
         acts="agent",
     ),
     Operation(
@@ -281,6 +380,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_approve",
         verb="approve",
+        cli=Cli(section="review", order=10, example="aof approve 001"),
         needs="lead",
     ),
     Operation(
@@ -291,6 +391,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_task_reject",
         verb="reject",
+        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
         needs="lead",
     ),
 )

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved, Result
-from aof.app.operations.spec import OnTask, Operation, Params
+from aof.app.operations.spec import Cli, Extra, Family, OnTask, Operation, Params, Spelling, param
 from aof.app.workflows.view import Portrait
+
+_WORKFLOW = Family(
+    verb="workflow",
+    help="check or show workflows, or where a task stands in its own",
+    place="a workflow or a task; none: all workflows",
+    example="aof workflow show 001 --format mermaid",
+)
+_NAME = Spelling(place="NAME")
 
 
 class OneWorkflow(Params, frozen=True, kw_only=True):
     """A workflow by its name, or a task in one."""
 
-    name: Annotated[str, Meta(description="a workflow, or a task's ID")]
+    name: Annotated[str, param("a workflow, or a task's ID", _NAME)]
 
 
 class MaybeWorkflow(Params, frozen=True, kw_only=True):
     """One workflow, or all of them."""
 
-    name: Annotated[str, Meta(description="none: all of them")] | UnsetType = UNSET
+    name: Annotated[str, param("none: all of them", _NAME)] | UnsetType = UNSET
 
 
 class Checked(Result, frozen=True, kw_only=True):
@@ -42,6 +50,17 @@ def _check(fabric: Any, values: dict[str, Any]) -> Checked:
 
 ROWS: tuple[Operation, ...] = (
     Operation(
+        name="workflow_check",
+        parameters=MaybeWorkflow,
+        result=Checked,
+        help="Check the workflow templates.",
+        effect="read",
+        tool="aof_workflow_check",
+        verb="workflow check",
+        cli=Cli(section="team", order=20, example="aof workflow check", family=_WORKFLOW),
+        ask=_check,
+    ),
+    Operation(
         name="workflow_show",
         parameters=OneWorkflow,
         result=Portrait,
@@ -49,25 +68,29 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_workflow_show",
         verb="workflow show",
-    ),
-    Operation(
-        name="workflow_check",
-        parameters=MaybeWorkflow,
-        result=Checked,
-        help="What is wrong with the workflows that are written down.",
-        effect="read",
-        tool="aof_workflow_check",
-        verb="workflow check",
-        ask=_check,
+        cli=Cli(
+            section="team",
+            order=20,
+            example="aof workflow show 001",
+            extra=(Extra(option="--format", help="text or mermaid", metavar="F"),),
+            family=_WORKFLOW,
+        ),
     ),
     Operation(
         name="workflow_attach",
         parameters=OnTask,
         result=Moved,
-        help="Let a task that a person wrote by hand begin the workflow that it names.",
+        help="Start the workflow that a hand-written task names.",
         effect="write",
         tool="aof_workflow_attach",
         verb="workflow attach",
+        cli=Cli(
+            section="team",
+            order=20,
+            example="aof workflow attach 001",
+            spelled=(("task_id", Spelling(place="NAME", target="name")),),
+            family=_WORKFLOW,
+        ),
         needs="lead",
     ),
 )

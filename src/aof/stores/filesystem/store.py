@@ -17,7 +17,7 @@ from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
 from aof.ports.lists import Query, Row, Rows
 from aof.stores.base import fold
-from aof.stores.filesystem import loaded
+from aof.stores.filesystem import file_working_copy, loaded
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
@@ -32,7 +32,7 @@ from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
 from aof.stores.filesystem.recovery.opening import Opening
-from aof.stores.filesystem.working_copy import changes, edits, git_files, markdown
+from aof.stores.filesystem.working_copy import changes, git_files, markdown
 from aof.stores.filesystem.working_copy.status import file_status
 
 TYPE_CHECKING = False
@@ -355,9 +355,9 @@ class FilesystemStore(Parts):
         return file_status(self.paths.task(head.folder, task_id), head.matches)
 
     @cached_property
-    def working_copy(self) -> edits.FileWorkingCopy:
+    def working_copy(self) -> file_working_copy.FileWorkingCopy:
         """The tasks' files, as people edit them."""
-        return edits.FileWorkingCopy(self, self._clock.now)
+        return file_working_copy.FileWorkingCopy(self, self._clock.now)
 
     def head(self) -> int:
         """The number of the last event."""

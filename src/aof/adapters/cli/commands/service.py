@@ -1,4 +1,4 @@
-"""Verbs of the scheduler and of the service."""
+"""The verb of the service."""
 
 from __future__ import annotations
 
@@ -6,23 +6,7 @@ import os
 from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
-from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.own_run import refuse_in_run
-
-
-def tick(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof tick`."""
-    ticked = context.fabric.tick(**values)
-
-    def text(screen: Screen) -> None:
-        done = [(one.task_id, one.action, one.reason) for one in ticked.actions]
-        left = [(one.task_id, "-", one.reason) for one in ticked.left]
-        if not done and not left:
-            screen.line("nothing is unfinished")
-            return
-        screen.table(("TASK", "ACTION", "WHY"), done + left, whole=True)
-
-    return Answer(ticked, text)
 
 
 def up(context: Context, values: dict[str, Any]) -> Answer:

@@ -73,6 +73,7 @@ INSTEAD = {
 """What does what such a verb would."""
 
 OPTIONS = {
+    "--ac": ("--actor",),
     "--after": ("--dep",),
     "--as": ("--agent", "--actor"),
     "--assign": ("--agent",),
@@ -81,8 +82,11 @@ OPTIONS = {
     "--blockers": ("--blocker",),
     "--body": ("--brief", "--description"),
     "--cause": ("--reason",),
+    "--co": ("--compact",),
     "--comment": ("--note", "--reason", "--summary"),
+    "--constraints": ("--constraint",),
     "--count": ("--limit",),
+    "--deliverables": ("--deliverable",),
     "--deps": ("--dep",),
     "--depends-on": ("--dep",),
     "--desc": ("--brief", "--description"),
@@ -91,6 +95,7 @@ OPTIONS = {
     "--dir": ("--data-dir",),
     "--dryrun": ("--dry-run",),
     "--error": ("--message",),
+    "--facts": ("--fact",),
     "--filter": ("--search",),
     "--label": ("--tag",),
     "--labels": ("--tag",),
@@ -100,14 +105,16 @@ OPTIONS = {
     "--name": ("--title",),
     "--notes": ("--note", "--summary"),
     "--owner": ("--agent",),
+    "--pr": ("--priority",),
     "--query": ("--search",),
     "--run-id": ("--run",),
     "--state": ("--status",),
     "--tags": ("--tag",),
+    "--tests": ("--test",),
     "--text": ("--summary", "--note"),
     "--timeout": ("--wait", "--ttl"),
     "--to": ("--agent", "--status"),
     "--user": ("--actor",),
     "--why": ("--reason", "--explain"),
 }
-"""The option that is meant: the first of these that the verb has."""
+"""The option that is meant: the first of these that the verb has. A few are short forms that others could stand for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aof.adapters.cli.spec.grammar import GLOBAL, Verb
 from aof.adapters.cli.spec.parser import UsageError
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 
 _IDS = 'aof list --json 2>/dev/null | grep -o \'"id":"TASK-[0-9-]*"\' | cut -d\'"\' -f4'
 

@@ -2,54 +2,11 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import GLOBAL, Option, Verb
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, Option, Verb
+from aof.adapters.cli.spec.verbs import VERBS
 from aof.adapters.cli.terminal import text_width
 
 _NAME, _LEAST = 22, 12
-_GROUPS = (
-    ("see", ("ready", "list", "blocked", "show", "status", "graph", "board", "watch", "log", "replay", "snapshot")),
-    ("work", ("claim", "heartbeat", "progress", "complete", "fail", "release")),
-    (
-        "plan",
-        (
-            "create",
-            "edit",
-            "update",
-            "dep",
-            "link",
-            "unlink",
-            "block",
-            "unblock",
-            "pause",
-            "resume",
-            "cancel",
-            "retry",
-            "archive",
-        ),
-    ),
-    ("review", ("approve", "reject")),
-    ("connect", ("prime", "mcp", "token")),
-    ("serve", ("trust", "tick", "up")),
-    ("team", ("org", "workflow")),
-    ("messages", ("send", "session-end", "handoff")),
-    (
-        "data",
-        (
-            "init",
-            "sync",
-            "recover",
-            "doctor",
-            "reindex",
-            "export",
-            "import",
-            "bench",
-            "completion",
-            "version",
-            "help",
-        ),
-    ),
-)
 
 
 def help_text(verb: Verb | None, width: int = 0) -> str:
@@ -58,11 +15,11 @@ def help_text(verb: Verb | None, width: int = 0) -> str:
 
 
 def _overview(width: int) -> str:
-    by_name = {verb.name: verb for verb in VERBS}
     lines = [*_told("AOF: tasks for teams of agents, in plain files.", 0, width), ""]
     lines += ["usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
-    for group, names in _GROUPS:
-        lines += [f"{group}:", *_explained([(name, by_name[name].summary) for name in names], 12, width), ""]
+    for section in SECTIONS:
+        listed = sorted((verb for verb in VERBS if verb.section == section), key=lambda verb: verb.order)
+        lines += [f"{section}:", *_explained([(verb.name, verb.summary) for verb in listed], 12, width), ""]
     lines += ["options of every verb:", *_options(GLOBAL, width), ""]
     return "\n".join([*lines, *_told('begin with: aof init, then: aof create "My first task"', 0, width)]) + "\n"
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 
 from aof.adapters.cli.spec.grammar import GLOBAL, MANY, Option, Verb
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 
 _HEAD = """# The `aof` command
 
-<!-- Written by `python -m aof.adapters.cli.help.reference`; change the tables in vocabulary.py instead. -->
+<!-- Written by `python -m aof.adapters.cli.help.reference`; change the rows below `src/aof/app/operations`, or
+     `src/aof/adapters/cli/spec/verbs.py` for verbs that are no operation. -->
 
 `aof VERB [ARGUMENTS] [OPTIONS]`. A task ID may be shortened to any part that begins at a dash and stands for one task
 only: `2026-02-21-001`, `001`.
@@ -50,8 +51,6 @@ def _one(verb: Verb) -> list[str]:
         lines += [f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments]
         lines += [_row(option) for option in verb.options]
         lines.append("")
-    if verb.help:
-        lines.append(f"{verb.help}\n")
     lines.append(f"Example: `{verb.example}`\n")
     if verb.aliases:
         lines.append(f"Also: {', '.join(f'`{alias}`' for alias in verb.aliases)}\n")

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 SCHEMA_VERSION = 1  # of every answer as JSON
 FLAG, ONE, MANY = "flag", "one", "many"
+SECTIONS = ("see", "work", "plan", "review", "connect", "serve", "team", "messages", "data")  # of `aof --help`
+_READ_LATER = ("stdin", "item", "object")  # types whose values are made of the texts when the call is carried out
 
 
 class Option:
-    """`--name VALUE`, a flag, or an option that may be repeated."""
+    """`--name VALUE`, a flag that gives `value`, or an option that may be repeated.
 
-    __slots__ = ("help", "kind", "metavar", "name", "target", "type")
+    `target` names the value; `routing.agent` is a key of the object `routing`. `type` says how the text is read: see
+    `values`. A `required` one stands for a parameter that the operation must have: left out, it is passed on empty.
+    """
+
+    __slots__ = ("help", "kind", "metavar", "name", "required", "target", "type", "value")
 
     def __init__(
         self,
@@ -24,9 +30,13 @@ class Option:
         kind: str = "",
         type: str = "text",  # noqa: A002 - what it is called everywhere
         target: str = "",
+        value: bool = True,
+        required: bool = False,
     ) -> None:
         self.name = name
         self.help = help
+        self.value = value
+        self.required = required
         self.metavar = metavar
         self.kind = kind or (ONE if metavar else FLAG)
         self.type = type
@@ -46,16 +56,35 @@ class Argument:
 
 
 class Verb:
-    """One thing that can be asked: `handler` is `module:function` below `verbs`, loaded when it is needed."""
+    """One thing that can be asked, listed by `aof --help` in `section`, by `order`.
 
-    __slots__ = ("aliases", "arguments", "example", "handler", "help", "name", "options", "summary")
+    `handler` is `module:function` below `commands`, loaded when it is needed. A verb without one is the operation that
+    it names: its values are passed on, and the usual answer is printed.
+    """
+
+    __slots__ = (
+        "aliases",
+        "arguments",
+        "example",
+        "handler",
+        "help",
+        "name",
+        "operation",
+        "options",
+        "order",
+        "section",
+        "summary",
+    )
 
     def __init__(
         self,
         name: str,
         summary: str,
-        handler: str,
+        handler: str = "",
         *,
+        section: str,
+        order: int,
+        operation: str = "",
         arguments: tuple[Argument, ...] = (),
         options: tuple[Option, ...] = (),
         example: str,
@@ -65,11 +94,19 @@ class Verb:
         self.name = name
         self.summary = summary
         self.handler = handler
+        self.section = section
+        self.order = order
+        self.operation = operation
         self.arguments = arguments
         self.options = options
         self.example = example
         self.help = help
         self.aliases = aliases
+
+    @property
+    def reads(self) -> bool:
+        """Whether some of its texts are not yet the values that its function takes."""
+        return any(one.type in _READ_LATER or one.required or "." in one.target for one in self.options)
 
     @property
     def usage(self) -> str:

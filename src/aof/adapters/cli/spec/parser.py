@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from aof.adapters.cli.help import aliases
 from aof.adapters.cli.spec.grammar import FLAG, GLOBAL, MANY, Argument, Option, Verb
-from aof.adapters.cli.spec.tasks import VERBS
+from aof.adapters.cli.spec.verbs import VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class UsageError(Exception):
@@ -96,14 +98,15 @@ def _meant(name: str, known: dict[str, Option]) -> Option | None:
         if other in known:
             return known[other]
     begun = [full for full in known if name.startswith("--") and len(name) > len("--x") and full.startswith(name)]
-    return known[begun[0]] if len(begun) == 1 else None
+    shortest = min(begun, key=len, default="")  # --summary among --summary and --summary-ref
+    return known[shortest] if begun and all(full.startswith(shortest) for full in begun) else None
 
 
 def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, Any], verb: Verb | None) -> None:
     if option.kind == FLAG:
         if inline is not None:
             raise UsageError(f"{option.name} takes no value", f"write only {option.name}")
-        into[option.target] = True
+        into[option.target] = option.value
         return
     if inline is None and (
         not rest or rest[-1] in {known.name for known in (*(verb.options if verb else ()), *GLOBAL)}
@@ -123,11 +126,19 @@ def _typed(option: Option, text: str) -> Any:
     if option.name == "--status":  # people write in_progress and DONE
         return text.lower().replace("_", "-")
     try:
+        if option.type == "seconds":
+            return _seconds(text)
         return int(text) if option.type == "int" else float(text) if option.type == "float" else text
     except ValueError:
         whole = "a whole number" if option.type == "int" else "a number"
         hint = f"{option.name} {option.metavar}: {option.help}"
         raise UsageError(f"{option.name} needs {whole}, not {text[:40]!r}", hint) from None
+
+
+def _seconds(text: str) -> float:
+    """A number of seconds, or one with its unit: `90`, `90s`, `5m`, `2h`, `1d`."""
+    unit = _UNITS.get(text[-1:])
+    return float(text[:-1]) * unit if unit else float(text)
 
 
 def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:

@@ -1,0 +1,68 @@
+"""Verbs that are an operation and nothing more: their values are passed on, and the usual answer is printed.
+
+A result with a status is one line with both; `_TEXTS` has what is said of other results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.terminal.screen import Screen
+from aof.adapters.cli.terminal.streams import complain
+
+
+def perform(context: Context, operation: str, values: dict[str, Any]) -> Answer:
+    """Ask the fabric for what the verb names."""
+    result = getattr(context.fabric, operation)(**values)
+    text = _TEXTS.get(operation, _moved)
+    return Answer(result, lambda screen: text(screen, result))
+
+
+def _moved(screen: Screen, moved: Any) -> None:
+    screen.line(f"{moved.task_id}  {screen.paint(moved.status, moved.status)}")
+
+
+def _created(screen: Screen, made: Any) -> None:
+    screen.line(f"{made.task_id}  {screen.paint(made.status, made.status)}  {made.file_path}")
+    if made.warning is not None:
+        complain(f"{made.warning.code}: {made.warning.message}", made.warning.hint)
+
+
+def _edited(screen: Screen, edited: Any) -> None:
+    screen.line(f"{edited.task_id}  {', '.join(edited.updated_fields) or 'nothing changed'}")
+
+
+def _beaten(screen: Screen, beaten: Any) -> None:
+    screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}")
+
+
+def _reported(screen: Screen, reported: Any) -> None:
+    percent = reported.progress.get("percent")
+    shown = " ".join(filter(None, (f"{percent:g} %" if percent is not None else "", reported.progress.get("text"))))
+    screen.line(f"{reported.task_id}  {shown or 'noted'}")
+
+
+def _depends(screen: Screen, depends: Any) -> None:
+    screen.line(f"{depends.task_id}  waits for {', '.join(depends.depends_on) or 'nothing'}")
+
+
+def _ticked(screen: Screen, ticked: Any) -> None:
+    done = [(one.task_id, one.action, one.reason) for one in ticked.actions]
+    left = [(one.task_id, "-", one.reason) for one in ticked.left]
+    if done or left:
+        screen.table(("TASK", "ACTION", "WHY"), done + left, whole=True)
+    else:
+        screen.line("nothing is unfinished")
+
+
+_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "create": _created,
+    "dep_add": _depends,
+    "dep_remove": _depends,
+    "edit": _edited,
+    "heartbeat": _beaten,
+    "progress": _reported,
+    "tick": _ticked,
+}

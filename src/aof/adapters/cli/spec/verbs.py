@@ -1,0 +1,167 @@
+"""Every verb of the command line: those of operations, and those about this machine, its files and its screen.
+
+A verb of an operation comes from the operation's row; see `generate`. One that is no operation is a row here and a
+function below `commands`. Must not know what a verb does.
+"""
+
+from __future__ import annotations
+
+from aof.adapters.cli.spec import operations
+from aof.adapters.cli.spec.grammar import MANY, Argument, Option, Verb
+
+OWN: tuple[Verb, ...] = (
+    Verb(
+        "init",
+        "make a data directory, and connect the agents of the project",
+        "surfaces:init",
+        section="data",
+        order=10,
+        options=(
+            Option("--dry-run", "only show what would be made and written"),
+            Option(
+                "--agent",
+                "connect this one without asking: claude (or claude-code), codex (or codex-cli), cursor "
+                "(or cursor-agent), generic (or any); may be repeated",
+                metavar="A",
+                kind=MANY,
+                target="agents",
+            ),
+            Option("--remove", "take away what was written for agents; the data stays"),
+            Option("--shared", "who may read and write the files: owner (the default) or group", metavar="WHO"),
+        ),
+        example="aof init --agent claude",
+    ),
+    Verb(
+        "mcp",
+        "serve agents over the Model Context Protocol, on standard input and output",
+        "surfaces:mcp",
+        section="connect",
+        order=20,
+        options=(Option("--tools", "which tools to list: core, handoff, all; separated by commas", metavar="T"),),
+        example="aof mcp --tools core,handoff",
+    ),
+    Verb(
+        "token",
+        "let somebody call over HTTP: make, list and revoke tokens",
+        "surfaces:token",
+        section="connect",
+        order=30,
+        arguments=(
+            Argument("create|list|revoke", "what to do", target="action"),
+            Argument("WHICH", "to revoke: the token's ID; to create: whose token it is, as --for", required=False),
+        ),
+        options=(
+            Option("--for", "whose token it is (else the actor)", metavar="NAME", target="holder"),
+            Option("--scope", "what it allows: read, work (the default), lead or admin", metavar="S"),
+            Option("--expires", "when it ends: a duration such as 30d, or a moment; else never", metavar="WHEN"),
+            Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
+        ),
+        help="work lets an agent create, claim and report; lead also approve, cancel and pause; admin also repair, and "
+        "act for others. Revoking a token ends its sessions and streams.",
+        example="aof token create swe-backend",
+    ),
+    Verb(
+        "trust",
+        "see the commands of this data directory, and allow AOF to start them on this machine",
+        "trust:trust",
+        section="serve",
+        order=10,
+        arguments=(Argument("ACTION", "list: only show them; revoke: allow none any more", required=False),),
+        options=(Option("--yes", "allow them without asking"),),
+        help="Agents and notifications run commands that the data directory names, and a data directory can come from "
+        "anybody. Each command is allowed with its arguments, variables and folder; what a script contains is not "
+        "looked at. A command that changes has to be allowed again.",
+        example="aof trust",
+    ),
+    Verb(
+        "up",
+        "serve: start agents, keep their leases, recover, until a signal comes",
+        "service:up",
+        section="serve",
+        order=30,
+        options=(
+            Option("--once", "stop when nothing is left to do"),
+            Option("--log-json", "one JSON object a line instead of text"),
+            Option("--http", "serve HTTP and MCP on this port as well; 0 takes a free one", metavar="PORT", type="int"),
+            Option("--host", "the address for --http; loopback unless you name another", metavar="H"),
+            Option("--socket", "serve HTTP and MCP on a Unix socket that only you can open", metavar="PATH"),
+            Option("--tls-cert", "serve --http with TLS: the certificate, as a PEM file", metavar="FILE"),
+            Option("--tls-key", "the key of --tls-cert, as a PEM file", metavar="FILE"),
+            Option("--insecure", "serve other machines without TLS: tokens cross the network as plain text"),
+        ),
+        help="The first SIGTERM or SIGINT lets workers end in their own time, a second one does not. Whoever connects "
+        "over HTTP needs a token; 'aof help token' says how. A --host that other machines can reach needs TLS, or "
+        "--insecure.",
+        example="aof up",
+    ),
+    Verb(
+        "board",
+        "columns by status, live",
+        "views:board",
+        section="see",
+        order=70,
+        options=(Option("--once", "draw once and end"),),
+        example="aof board",
+    ),
+    Verb(
+        "watch",
+        "who works on what, and what happens, live",
+        "views:watch",
+        section="see",
+        order=80,
+        options=(Option("--once", "draw once and end"),),
+        example="aof watch",
+    ),
+    Verb("reindex", "build the index anew", "data:reindex", section="data", order=50, example="aof reindex"),
+    Verb(
+        "export",
+        "write the whole data directory into one file",
+        "data:export",
+        section="data",
+        order=60,
+        arguments=(Argument("FILE", "the file to write"),),
+        example="aof export backup.tar.gz",
+    ),
+    Verb(
+        "import",
+        "make a data directory from an exported file",
+        "data:import_data",
+        section="data",
+        order=70,
+        arguments=(Argument("FILE", "the file to read"),),
+        example="aof --data-dir copy/.aof import backup.tar.gz",
+    ),
+    Verb(
+        "bench",
+        "measure AOF on this machine, in a folder of its own",
+        "bench:bench",
+        section="data",
+        order=80,
+        options=(
+            Option("--quick", "a few seconds, to see that it works; no figures to quote"),
+            Option("--sizes", "how many tasks the directories have, such as 1000,10000; 0 for none", metavar="N,N"),
+            Option("--dir", "measure below this folder, on its disk (else a temporary one)", metavar="DIR"),
+        ),
+        example="aof bench --sizes 1000",
+    ),
+    Verb(
+        "completion",
+        "a script that completes verbs, options and IDs in your shell",
+        "data:completion",
+        section="data",
+        order=90,
+        arguments=(Argument("SHELL", "bash, zsh or fish"),),
+        example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
+    ),
+    Verb("version", "which AOF this is", "data:version", section="data", order=100, example="aof version"),
+    Verb(
+        "help",
+        "show help on a verb",
+        "data:help_on",
+        section="data",
+        order=110,
+        arguments=(Argument("VERB", "the verb", required=False),),
+        example="aof help claim",
+    ),
+)
+VERBS: tuple[Verb, ...] = (*operations.VERBS, *OWN)

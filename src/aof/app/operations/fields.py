@@ -1,0 +1,47 @@
+"""Parameters that several operations have, each with its type, limits, meaning and spelling.
+
+Must not know any single operation.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UnsetType
+
+from aof.app.operations.spec import Extra, Spelling, param
+from aof.core.model.kinds import Visibility
+
+Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
+Reason = Annotated[str, param("why; it is recorded", Spelling(metavar="T"))]
+Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
+Hop = Annotated[str, param("hop of the workflow")] | UnsetType
+Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
+Object = dict[str, Any]
+BY_KEY = "K=JSON"
+_CAPABILITIES = Extra(
+    option="--capability",
+    help="required capability, as NAME or NAME:0.8 for a least proficiency",
+    metavar="C",
+    many=True,
+    key="requiredCapabilities",
+)
+Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
+Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
+Acceptance = Annotated[
+    list[Any], param("acceptance criterion, as text or a JSON object", Spelling(option="--acceptance"))
+]
+Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
+Profile = Annotated[
+    Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
+]
+Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
+Visible = Annotated[Visibility, param("who is shown the task")]
+Owner = Annotated[str, param("person or agent responsible for the task")]
+TargetAgent = Annotated[str, param("target agent, skips routing")]
+TargetRole = Annotated[str, param("target role")]
+TargetTeam = Annotated[str, param("target team")]
+LeaseTime = Annotated[
+    float, param("seconds that the lease lasts without a heartbeat", Spelling(metavar="S", seconds=True))
+]
+IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer")]
