@@ -40,14 +40,20 @@ _SEVERAL = re.compile(r", then |, or |; ")
 # --- as they are written in the source
 
 
+def _nodes(marked: str) -> Iterator[tuple[Path, ast.AST]]:
+    """What the source is made of, where it has this mark; to parse all of it would delay every run."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if marked in (text := path.read_text()):
+            yield from ((path, node) for node in ast.walk(ast.parse(text)))
+
+
 def _written() -> Iterator[tuple[str, Call]]:
     """Every call in the source, with 001 for what is only known when it is made."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Call(func=ast.Name(id="Call"), args=[ast.Constant(value=str(operation)), ast.Dict() as given]):
-                    where = f"{path.relative_to(SOURCE)}:{node.lineno}"
-                    yield where, Call(operation, dict(map(_filled, given.keys, given.values)))
+    for path, node in _nodes("Call("):
+        match node:
+            case ast.Call(func=ast.Name(id="Call"), args=[ast.Constant(value=str(operation)), ast.Dict() as given]):
+                where = f"{path.relative_to(SOURCE)}:{node.lineno}"
+                yield where, Call(operation, dict(map(_filled, given.keys, given.values)))
 
 
 def _filled(name: ast.expr | None, value: ast.expr) -> tuple[str, Any]:
@@ -82,15 +88,14 @@ def test_the_command_line_spells_a_call_with_every_word_of_it(where: str) -> Non
 
 def _texts() -> Iterator[str]:
     """Every command that a text puts into quotes, with 1 for what is filled in. The command line itself names verbs."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path, node in _nodes("'aof "):
         if "cli" in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from _COMMAND.findall(node.value)
-            elif isinstance(node, ast.JoinedStr):
-                parts = (part.value if isinstance(part, ast.Constant) else "1" for part in node.values)
-                yield from _COMMAND.findall("".join(map(str, parts)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _COMMAND.findall(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "1" for part in node.values)
+            yield from _COMMAND.findall("".join(map(str, parts)))
 
 
 @pytest.mark.parametrize("text", sorted({*_texts()}))

@@ -6,13 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from aof.adapters.http.api.openapi import document
-from aof.app.operations import catalogue
-from aof.app.operations.catalogue import OPERATIONS
-from aof.app.operations.schemas import input_schema, output_schema
 from tests.surfaces.doors import OverHttp, http_door
 
 CHECKS = (
@@ -25,20 +20,19 @@ CHECKS = (
 
 
 def test_schemathesis_finds_no_fault_and_no_answer_that_the_document_does_not_describe(tmp_path: Path) -> None:
-    with http_door(tmp_path) as door:
-        for number in range(40):
-            door.elsewhere.create(f"Something to claim {number}")
-        done = _run(door, tmp_path, "--max-examples", "3", "--phases", "fuzzing", "--max-time", "30")
-        assert door.elsewhere.doctor().ok
-    assert done.returncode == 0, done.stdout[-6000:]
+    _assert_no_fault(tmp_path, "--max-examples", "3", "--phases", "fuzzing", "--max-time", "30")
 
 
 @pytest.mark.full
 def test_schemathesis_finds_none_either_when_it_takes_its_time(tmp_path: Path) -> None:
-    with http_door(tmp_path) as door:
+    _assert_no_fault(tmp_path, "--max-examples", "20", "--phases", "coverage,fuzzing", "--max-time", "240")
+
+
+def _assert_no_fault(folder: Path, *words: str) -> None:
+    with http_door(folder) as door:
         for number in range(40):
             door.elsewhere.create(f"Something to claim {number}")
-        done = _run(door, tmp_path, "--max-examples", "20", "--phases", "coverage,fuzzing", "--max-time", "240")
+        done = _run(door, folder, *words)
         assert door.elsewhere.doctor().ok
     assert done.returncode == 0, done.stdout[-6000:]
 
@@ -58,19 +52,3 @@ def _run(door: OverHttp, folder: Path, *words: str) -> subprocess.CompletedProce
         check=False,
         timeout=280,
     )
-
-
-def test_every_operation_is_in_the_document() -> None:
-    paths = document("1")["paths"]
-    assert {f"/api/v1/{operation.name}" for operation in OPERATIONS} <= set(paths)
-
-
-def test_every_schema_is_one() -> None:
-    for operation in OPERATIONS:
-        for schema in (input_schema(operation), input_schema(operation, tool=True), output_schema(operation)):
-            jsonschema.Draft202012Validator.check_schema(schema)
-            assert schema["type"] == "object", operation.name
-
-
-def test_names_are_given_once() -> None:
-    assert len(catalogue.BY_NAME) == len(catalogue.BY_TOOL) == len(OPERATIONS)

@@ -6,14 +6,15 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aof.entrypoints.bootstrap import init_data_dir
-from tests.support.node import ended, installed, run
-from tests.surfaces.doors import OverHttp, environment, http_server
+from tests.interop.node import ended, installed, run
+from tests.surfaces.doors import OverHttp, environment, http_door, http_server
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK = "@modelcontextprotocol/sdk@1.32.2"
@@ -61,6 +62,13 @@ def packages() -> Path:
     return installed(CONFORMANCE, SDK)
 
 
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[OverHttp]:
+    """A server over HTTP, whose data directory a server on stdio may open as well."""
+    with http_door(tmp_path) as door:
+        yield door
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("answers", ["fixtures", "streamed"])
 def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, answers: str, revision: str) -> None:
@@ -72,9 +80,7 @@ def test_the_conformance_suite_passes(packages: Path, tmp_path: Path, answers: s
         asked = ("server", "--url", f"{url}/mcp", "--spec-version", revision)
         whole = (SUITE, *asked, "--expected-failures", str(expected))
         done = ended(*whole, cwd=packages)
-        if (
-            _LATE in done.stdout
-        ):  # by the clock on the wall, so on a busy machine it says little: once more, from the start
+        if _LATE in done.stdout:  # it goes by the wall clock, which says little on a busy machine: once more
             done = ended(*whole, cwd=packages)
         said = done.stdout
         assert done.returncode == 0, said[-4000:] + done.stderr[-4000:]
