@@ -11,10 +11,10 @@ from aof.app.fabric import Fabric
 from aof.core.model.times import millis
 from aof.entrypoints.bootstrap import open_fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.messages import Post, report, update
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 
 def earlier(room: Room, task_id: str) -> dict[str, str]:

@@ -10,9 +10,9 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.disks import DyingDisk, Killed
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 CHANGES: dict[str, Any] = {
     "title": "Another title",

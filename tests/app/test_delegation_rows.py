@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.app.conftest import Aof, Room
+from tests.support.command_line import Aof
 from tests.support.messages import CHILD, Post, accepted, having, rejected, request, without
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 FULL: dict[str, Any] = {
     "acceptanceCriteria": ["All tests pass", "Update docs"],

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 
 from aof.app.fabric import Fabric
 from aof.protocol.detection import Incoming
-from tests.app.conftest import Room
 from tests.protocol.test_fuzz import mutated
 from tests.support.messages import (
     Fields,
@@ -26,6 +25,7 @@ from tests.support.messages import (
     without,
 )
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 EIGHT = ("protocol", "version", "type", "taskId", "fromAgent", "toAgent", "sentAt", "payload")
 

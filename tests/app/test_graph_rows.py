@@ -6,8 +6,8 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 
 @requirement("task.graph.source-task")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 
 import msgspec
@@ -13,8 +12,9 @@ from aof.app.fabric import Fabric
 from aof.app.operations.results import Claimed
 from aof.core.model.errors import InvalidInput, StaleLease
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from tests.app.conftest import Room
 from tests.support.messages import report
+from tests.support.room import Room
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -105,15 +105,14 @@ def test_a_run_that_others_ended_cannot_write_any_more(fabric: Fabric, task_id: 
 
 def test_heartbeats_run_by_themselves_until_the_run_is_lost(tmp_path: Path) -> None:
     root, _ = init_data_dir(tmp_path / ".aof")
-    pause = threading.Event()
     with open_fabric(root, actor="ada") as fabric:
         task_id = fabric.create("Work").task_id
         with fabric.claim(agent="ada", ttl=0.3) as work:
             beats = fabric.store.heartbeats
-            _until(pause, lambda: (one := beats([task_id])[task_id]) is not None and one.beat_count > 3)
+            eventually(lambda: (one := beats([task_id])[task_id]) is not None and one.beat_count > 3)
             assert fabric.tick().actions == ()
             fabric.block(task_id, reason="wait")
-            _until(pause, lambda: work.lost)
+            eventually(lambda: work.lost)
 
 
 def test_a_process_that_was_started_for_a_run_finds_it(room: Room, fabric: Fabric, task_id: str) -> None:
@@ -126,12 +125,3 @@ def test_a_process_that_was_started_for_a_run_finds_it(room: Room, fabric: Fabri
         work.complete("done")
     with pytest.raises(StaleLease):
         fabric.own_run()
-
-
-def _until(pause: threading.Event, condition: object) -> None:
-    assert callable(condition)
-    for _ in range(3000):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it never came")

@@ -8,10 +8,11 @@ from collections import Counter
 import pytest
 
 from aof.testing import FakeClock
-from tests.app.conftest import MONDAY, Aof, Room
 from tests.app.test_example_rows import examples
+from tests.support.command_line import Aof
 from tests.support.messages import Post, accepted, having, prefixed, rejected, report, request, update, without
 from tests.support.requirements import requirement
+from tests.support.room import MONDAY, Room
 
 NAMES = {
     "protocol.message.received",

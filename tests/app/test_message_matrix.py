@@ -18,12 +18,13 @@ from aof.app.fabric import Fabric
 from aof.core.evolve.task import evolve
 from aof.core.model.events import is_remark
 from aof.core.model.kinds import Status
+from aof.core.model.lifecycle import STATUSES
 from aof.core.model.run import OUTCOMES
 from aof.core.model.task import Task
 from aof.protocol.messages import PAYLOADS, Envelope
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import STATUSES
 from tests.support.messages import message
+from tests.support.room import in_status
 from tests.support.workflows import REVIEW
 
 REQUIRED: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -58,7 +59,7 @@ class Scene:
     def task(self, situation: str) -> str:
         """A new task, in this situation."""
         name, _, more = situation.partition(" ")
-        task_id = self._plain(name) if name in STATUSES else self._gated(name)
+        task_id = in_status(self.fabric, name) if name in STATUSES else self._gated(name)
         if more == "delegated":
             parent = self.fabric.create("Above", agent="ada").task_id
             self.fabric.claim(parent, agent="ada")
@@ -66,22 +67,6 @@ class Scene:
             self.fabric.send(message("handoff.request", task_id, "ada", payload, toAgent="bob"))
         if more == "cancelling":
             self.fabric.cancel(task_id)
-        return task_id
-
-    def _plain(self, status: str) -> str:
-        fabric = self.fabric
-        task_id = fabric.create(f"One that is {status}", backlog=status == "backlog", review=status != "done").task_id
-        if status in ("in-progress", "review", "done", "deadletter"):
-            run = fabric.claim(task_id, agent="ada").run_id
-            if status == "deadletter":
-                fabric.fail(task_id, run=run, retryable=False)
-            elif status != "in-progress":
-                fabric.complete(task_id, run=run)
-        elif status == "blocked":
-            fabric.block(task_id, reason="waits for the key")
-        elif status == "cancelled":
-            fabric.cancel(task_id)
-        assert fabric.get(task_id).status == status
         return task_id
 
     def _gated(self, hop: str) -> str:

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
-from tests.app.conftest import STATUSES, Aof, Room
+from tests.support.command_line import Aof
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 NOBODY = "TASK-1999-01-01-001"
 

@@ -17,9 +17,10 @@ from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
 from aof.ports.notifier import Notification
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.app.conftest import Aof, Room
+from tests.support.command_line import Aof
 from tests.support.messages import Post, accepted, prefixed, rejected, report, request, update
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 TOLD = ("review", "blocked", "done")
 

@@ -6,7 +6,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.model.errors import AofError
-from tests.app.conftest import Room
+from tests.support.room import Room
 
 
 @pytest.mark.parametrize(

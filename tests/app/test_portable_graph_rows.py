@@ -9,10 +9,10 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.messages import Post, accepted, request
 from tests.support.portable import KINDS, Camera
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
-from tests.app.conftest import STATUSES, Aof, Room
+from tests.support.command_line import Aof
 from tests.support.messages import Post, report
 from tests.support.portable import EVENTS, Camera
 from tests.support.portable import STATUSES as NORMALIZED
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 Line = dict[str, Any]
 

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.lifecycle import STATUSES
 from aof.core.model.org_chart import Agent, OrgChart, Runner, Team
 from aof.core.model.policy import Policy
 from aof.stores.memory.org import FixedChart
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import STATUSES, Aof, Room
+from tests.support.command_line import Aof
 from tests.support.portable import STATUSES as NORMALIZED
 from tests.support.portable import Camera, valid
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 CHART = OrgChart(
     agents=(

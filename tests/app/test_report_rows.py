@@ -10,10 +10,10 @@ import pytest
 
 from aof.entrypoints.bootstrap import open_fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.messages import Post, having, report, update, without
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 OUTCOMES = ("done", "blocked", "needs_review", "partial")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from aof.testing import FakeClock
-from tests.app.conftest import Room, SameMoment
 from tests.support.messages import Post, report
 from tests.support.processes import together
 from tests.support.requirements import requirement
+from tests.support.room import Room, SameMoment
 
 TTL = 300
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from aof.app.fabric import Fabric
 from aof.core.model.errors import AofError
 from aof.core.model.ids import attempt_of
+from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import STATUSES, Aof, Room, SameMoment
+from tests.support.command_line import Aof
 from tests.support.portable import Camera, valid
 from tests.support.requirements import requirement
+from tests.support.room import Room, SameMoment
 
 
 @pytest.fixture

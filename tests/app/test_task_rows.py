@@ -9,9 +9,10 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.testing import FakeClock
-from tests.app.conftest import Aof, Room
+from tests.support.command_line import Aof
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 
 @requirement("task.model.step")

@@ -15,9 +15,10 @@ from aof.stores.filesystem.index import schema
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import Aof, Room
+from tests.support.command_line import Aof
 from tests.support.processes import SharedClock, together
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 MINUTE = 60.0
 

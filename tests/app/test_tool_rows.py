@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.lifecycle import TRANSITIONS
+from aof.core.model.lifecycle import STATUSES, TRANSITIONS
 from aof.testing import FakeClock
-from tests.app.conftest import STATUSES, Aof, Room, SameMoment
+from tests.support.command_line import Aof
 from tests.support.disks import DyingDisk, Killed
 from tests.support.processes import outcome, together
 from tests.support.requirements import requirement
+from tests.support.room import Room, SameMoment
 
 WORK = "# Plan\n\n- [ ] one\n\n```sh\n## Work Log\n```\n\nGröße ✓\n"
 

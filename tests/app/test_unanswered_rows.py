@@ -16,10 +16,11 @@ from aof.stores.filesystem.records.handoffs import Handoffs
 from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
-from tests.app.conftest import Aof, Room
 from tests.app.test_notify_rows import Recorder
+from tests.support.command_line import Aof
 from tests.support.messages import Post, accepted, rejected, request
 from tests.support.requirements import requirement
+from tests.support.room import Room
 from tests.support.service import chart, scripted
 
 HOUR = 3600.0

@@ -8,9 +8,9 @@ import pytest
 
 from aof.core.model.lifecycle import STATUSES, TRANSITIONS
 from aof.testing import FakeClock
-from tests.app.conftest import Room
 from tests.support.messages import Post, having, rejected, report, update, without
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 LEGAL = [(origin, target) for origin, targets in TRANSITIONS.items() for target in targets if target != "in-progress"]
 ILLEGAL = [

@@ -7,7 +7,7 @@ import pytest
 from aof.adapters.cli.help import aliases
 from aof.adapters.cli.spec.grammar import GLOBAL
 from aof.adapters.cli.spec.tasks import VERBS
-from tests.adapters.cli.conftest import Aof
+from tests.support.command_line import Aof
 
 NAMES = {verb.name for verb in VERBS}
 CALLED = {name for verb in VERBS for name in (verb.name, *verb.aliases)}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.cli.conftest import Aof
+from tests.support.command_line import Aof
 
 MINE = {
     "CLAUDE.md": "# Mine\n\nBe kind.",

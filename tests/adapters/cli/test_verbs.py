@@ -14,7 +14,7 @@ import pytest
 from aof.adapters.cli.spec.tasks import VERBS
 from aof.core.model.ids import is_agent_name
 from aof.entrypoints.bootstrap import default_actor, open_fabric
-from tests.adapters.cli.conftest import Aof
+from tests.support.command_line import Aof
 from tests.support.terminal import AOF, DEADLINE, environment
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from aof.adapters.cli.help.reference import reference
 from aof.adapters.cli.spec.tasks import VERBS
-from tests.adapters.cli.conftest import Aof
+from tests.support.command_line import Aof
 from tests.support.terminal import AOF, DEADLINE
 
 ROOT = Path(__file__).parents[3]

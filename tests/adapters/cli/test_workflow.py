@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.cli.conftest import Said
+from tests.support.command_line import Said
 
 REFERENCE = Path("docs/reference/workflows.md")
 HOWTO = Path("docs/howto/gate-work-with-reviews.md")

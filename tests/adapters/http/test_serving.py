@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from aof.adapters.http.limits.traffic import Traffic
-from aof.adapters.http.server import HttpServer, ServerLimits, listen
+from aof.adapters.http.server import ServerLimits, listen
+from tests.support.sockets import lifespan, running, whole
 
 _BOUND = 20
 
@@ -18,9 +18,7 @@ _BOUND = 20
 async def _app(scope: Any, receive: Any, send: Any) -> None:
     """Says what it was sent as `x-said`."""
     if scope["type"] == "lifespan":
-        for step in ("startup", "shutdown"):
-            assert (await receive())["type"] == f"lifespan.{step}"
-            await send({"type": f"lifespan.{step}.complete"})
+        await lifespan(receive, send)
         return
     said = dict(scope["headers"])[b"x-said"]
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(said))]})
@@ -29,34 +27,14 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
 
 @contextmanager
 def _connected(limits: ServerLimits | None = None, traffic: Traffic | None = None) -> Iterator[socket.socket]:
-    running = threading.Event()
-    with listen() as bound:
-        server = HttpServer(_app, bound, running.set, limits=limits, traffic=traffic)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            assert running.wait(_BOUND)
-            with socket.create_connection(bound.getsockname(), timeout=_BOUND) as client:
-                yield client
-        finally:
-            server.stop()
-            thread.join(_BOUND)
-
-
-def _whole(client: socket.socket) -> bytes:
-    found = b""
-    try:
-        while part := client.recv(65536):
-            found += part
-    except ConnectionResetError:
-        pass  # it hung up while we were still talking
-    return found
+    with running(_app, limits, traffic) as address, socket.create_connection(address, timeout=_BOUND) as client:
+        yield client
 
 
 def test_blanks_around_a_header_are_no_part_of_it() -> None:
     with _connected() as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Said: \t hello \t \r\n\r\n")
-        assert _whole(client).endswith(b"\r\n\r\nhello")
+        assert whole(client).endswith(b"\r\n\r\nhello")
 
 
 def test_headers_without_an_end_are_cut_off() -> None:

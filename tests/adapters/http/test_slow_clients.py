@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -12,7 +12,9 @@ import pytest
 
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.protocol import Times
-from aof.adapters.http.server import HttpServer, ServerLimits, listen
+from aof.adapters.http.server import ServerLimits
+from tests.support.sockets import lifespan, running, whole
+from tests.support.waiting import eventually
 
 _BOUND = 30
 _QUICK = Times(headers=0.3, body=0.3, idle=1.0, stall=0.3)
@@ -35,13 +37,11 @@ class Served(NamedTuple):
 
 @contextmanager
 def _served(limits: ServerLimits) -> Iterator[Served]:
-    running, released, traffic = threading.Event(), threading.Event(), Traffic()
+    released, traffic = threading.Event(), Traffic()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            for step in ("startup", "shutdown"):
-                await receive()
-                await send({"type": f"lifespan.{step}.complete"})
+            await lifespan(receive, send)
             return
         if scope["path"] == "/read":
             while (await receive()).get("more_body"):
@@ -55,29 +55,11 @@ def _served(limits: ServerLimits) -> Iterator[Served]:
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % size)]})
         await send({"type": "http.response.body", "body": b"x" * size})
 
-    bound = listen()
-    server = HttpServer(app, bound, running.set, limits=limits, traffic=traffic)
-    thread = threading.Thread(target=server.run)
-    port = bound.getsockname()[1]
-    thread.start()
-    try:
-        assert running.wait(_BOUND)
-        yield Served(port, traffic, released)
-    finally:
-        released.set()
-        server.stop()
-        thread.join(_BOUND)
-
-
-def _whole(client: socket.socket) -> bytes:
-    """Everything until the server hangs up; a test that waits for ever fails by the socket's own time."""
-    found = b""
-    try:
-        while part := client.recv(65536):
-            found += part
-    except (ConnectionResetError, BrokenPipeError):
-        pass
-    return found
+    with running(app, limits, traffic) as (_, port):
+        try:
+            yield Served(port, traffic, released)
+        finally:
+            released.set()
 
 
 def _answer(client: socket.socket) -> bytes:
@@ -87,15 +69,6 @@ def _answer(client: socket.socket) -> bytes:
         assert part, found
         found += part
     return found
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    pause = threading.Event()
-    for _ in range(_BOUND * 100):
-        if condition():
-            return
-        pause.wait(0.01)
-    raise AssertionError(what)
 
 
 def _drip(client: socket.socket, data: bytes) -> None:
@@ -118,14 +91,14 @@ def quick() -> Iterator[Served]:
 
 def test_a_connection_that_says_nothing_is_closed(quick: Served) -> None:
     with quick.connect() as client:
-        assert _whole(client) == b""
+        assert whole(client) == b""
 
 
 def test_headers_that_do_not_end_are_answered_with_408(quick: Served) -> None:
     before = quick.traffic.totals["late_headers"]
     with quick.connect() as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost:")
-        assert _whole(client).startswith(b"HTTP/1.1 408 ")
+        assert whole(client).startswith(b"HTTP/1.1 408 ")
     assert quick.traffic.totals["late_headers"] == before + 1
 
 
@@ -140,7 +113,7 @@ def test_the_second_request_of_a_connection_has_the_same_bound(quick: Served) ->
         client.sendall(_GET)
         _answer(client)
         client.sendall(b"GET / HT")
-        assert _whole(client).startswith(b"HTTP/1.1 408 ")
+        assert whole(client).startswith(b"HTTP/1.1 408 ")
 
 
 def test_a_body_that_trickles_ends_with_its_time_whether_it_is_read_or_not(quick: Served) -> None:
@@ -154,15 +127,15 @@ def test_a_response_that_nobody_reads_is_given_up(quick: Served) -> None:
     before = quick.traffic.totals["stalled_reader"]
     with quick.connect() as client:
         client.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-        _until(lambda: quick.traffic.totals["stalled_reader"] > before, "the server waits for a reader")
-        assert len(_whole(client)) < 30_000_000
+        eventually(lambda: quick.traffic.totals["stalled_reader"] > before, "the server waits for a reader")
+        assert len(whole(client)) < 30_000_000
 
 
 def test_an_idle_connection_is_closed(quick: Served) -> None:
     with quick.connect() as client:
         client.sendall(_GET)
         _answer(client)
-        assert _whole(client) == b""
+        assert whole(client) == b""
 
 
 @pytest.mark.parametrize(
@@ -187,7 +160,7 @@ def test_whatever_is_sent_the_connection_ends_and_nothing_is_logged(
     with quick.connect() as client:
         with suppress(OSError):
             client.sendall(sent)
-        assert _whole(client).startswith(answer)
+        assert whole(client).startswith(answer)
     assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
     with quick.connect() as client:
         client.sendall(_GET)
@@ -207,16 +180,16 @@ def test_pipelined_requests_are_answered_one_after_the_other(quick: Served) -> N
 def test_a_new_connection_displaces_the_oldest_one_that_has_asked_nothing() -> None:
     with _served(ServerLimits(connections=100, per_address=10, times=_PATIENT)) as served, ExitStack() as stack:
         silent = [stack.enter_context(served.connect()) for _ in range(10)]
-        _until(lambda: served.traffic.connections == 10, "ten connections")
+        eventually(lambda: served.traffic.connections == 10, "ten connections")
         honest = stack.enter_context(served.connect())
         honest.sendall(_GET)
         _answer(honest)
-        assert _whole(silent[0]) == b""
+        assert whole(silent[0]) == b""
         assert served.traffic.totals["displaced_connection"] == 1
         more = stack.enter_context(served.connect())
         more.sendall(_GET)
         _answer(more)
-        assert _whole(silent[1]) == b""
+        assert whole(silent[1]) == b""
         honest.sendall(_GET)
         _answer(honest)
 
@@ -226,11 +199,11 @@ def test_a_connection_that_is_being_served_is_not_closed_for_another() -> None:
         busy = [stack.enter_context(served.connect()) for _ in range(9)]
         for one in busy:
             one.sendall(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
-        _until(lambda: served.traffic.connections == 9, "nine connections")
+        eventually(lambda: served.traffic.connections == 9, "nine connections")
         pause = threading.Event()
         for _ in range(200):  # until all nine requests have been read
             with served.connect() as refused:
-                if _whole(refused) == b"" and served.traffic.totals["refused_connection"]:
+                if whole(refused) == b"" and served.traffic.totals["refused_connection"]:
                     break
             pause.wait(0.02)
         assert served.traffic.totals["refused_connection"] >= 1

@@ -15,7 +15,8 @@ from aof._support.beneath import Beneath
 from aof.adapters.runners import places
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import create, events, first_run, freeze, note, once, processes, task
-from tests.support.service import BOUND, SETTINGS, Up, chart, directory, eventually, lives, scripted
+from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
+from tests.support.waiting import BOUND, eventually
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 

@@ -12,7 +12,8 @@ import pytest
 from aof.adapters.runners import cgroups, spawner
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import create, first_run, note, once, processes
-from tests.support.service import BOUND, Up, directory, eventually, lives, scripted
+from tests.support.service import Up, directory, lives, scripted
+from tests.support.waiting import BOUND, eventually
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 

@@ -5,6 +5,7 @@ Only the process dies here, so everything that it wrote is there. What a power c
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,22 +16,9 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.disks import DyingDisk, Killed, Moment, Step, writes_data
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, open_store
-from tests.support.scenarios import ONE, STORIES, Story, Teller, copy, prepare
+from tests.support.scenarios import ONE, STORIES, Story, Teller, copy, prepare, told
 
 NEXT_BOOT = "the-next-boot"
-
-
-def told(root: Path, story: Story, disk: Disk, before: Teller) -> Teller:
-    """Carry out the commands on a disk; they may be cut short."""
-    teller = Teller(root, disk, now=before.clock.time)
-    teller.lines = before.lines
-    try:
-        teller.tell(*story.then)
-    except Killed:
-        pass
-    finally:
-        teller.close()
-    return teller
 
 
 def steps_of(root: Path, story: Story, before: Teller, *, swaps: bool) -> list[Step]:
@@ -79,12 +67,19 @@ def test_a_command_that_dies_at_any_step_has_happened_or_has_not(shm_path: Path,
     die_at_any_step(shm_path, STORIES[name], swaps=False)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("name", STORIES)
+def test_whatever_step_a_command_dies_at_work_goes_on(shm_path: Path, name: str) -> None:
+    die_at_any_step(shm_path, STORIES[name], swaps=False, goes_on=1)
+
+
 @pytest.mark.parametrize("name", ["claim again", "progress", "archive", "take in an edit and claim"])
 def test_the_same_holds_where_a_new_version_swaps_names_with_the_old_one(shm_path: Path, name: str) -> None:
     die_at_any_step(shm_path, STORIES[name], swaps=True)
 
 
-def die_at_any_step(shm_path: Path, story: Story, *, swaps: bool) -> None:
+def die_at_any_step(shm_path: Path, story: Story, *, swaps: bool, goes_on: int = 4) -> None:
+    """Die at every step and look; after every `goes_on`-th also carry another task from the beginning to the end."""
     before = prepare(shm_path / "before", story)
     steps = steps_of(copy(shm_path / "before", shm_path / "counted"), story, before, swaps=swaps)
     assert len(steps) > 5
@@ -97,7 +92,7 @@ def die_at_any_step(shm_path: Path, story: Story, *, swaps: bool) -> None:
         try:
             check(copy(root, shm_path / "rebooted"), story, teller, boot=NEXT_BOOT)
             check(root, story, teller)
-            if moment is Moment.BEFORE:
+            if moment is Moment.BEFORE and number % goes_on == 0:
                 check_it_goes_on(root)
         except BaseException as error:
             error.add_note(f"died {moment.value} step {number}: {steps[number]}")
@@ -117,12 +112,15 @@ def settle(root: Path, disk: Disk, boot: str) -> None:
             store.close()
 
 
-def recovery_that_dies(shm_path: Path, story: Story, every: int) -> int:
-    """Die at a step of the commands, then at a step of recovery, then look. Tells how often."""
+def recovery_that_dies(shm_path: Path, story: Story, *, deaths_in: int = 1, again_in: int = 1) -> int:
+    """Die at a step of the commands, then at a step of recovery, then look. Tells how often.
+
+    Of the steps of the commands one in `deaths_in` is tried, and of the steps of their recovery one in `again_in`.
+    """
     before = prepare(shm_path / "before", story)
     steps = steps_of(copy(shm_path / "before", shm_path / "counted"), story, before, swaps=False)
     count = 0
-    for number, moment in deaths(steps):
+    for number, moment in itertools.islice(deaths(steps), 0, None, deaths_in):
         dead = copy(shm_path / "before", shm_path / "dead")
         teller = told(dead, story, DyingDisk(number, moment), before)
         for boot in (SAME_BOOT, NEXT_BOOT):
@@ -130,7 +128,7 @@ def recovery_that_dies(shm_path: Path, story: Story, every: int) -> int:
             settle(copy(dead, shm_path / "settled"), whole, boot)
             for again, instant in deaths(whole.taken):
                 count += 1
-                if count % every:
+                if count % again_in:
                     continue
                 root = copy(dead, shm_path / "again")
                 settle(root, DyingDisk(again, instant), boot)
@@ -145,13 +143,13 @@ def recovery_that_dies(shm_path: Path, story: Story, every: int) -> int:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_recovery_that_dies_is_recovered_from(shm_path: Path, name: str) -> None:
-    assert recovery_that_dies(shm_path, STORIES[name], 97) > 97
+    assert recovery_that_dies(shm_path, STORIES[name], deaths_in=3, again_in=31) > 31
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", STORIES)
 def test_recovery_that_dies_at_any_step_is_recovered_from(shm_path: Path, name: str) -> None:
-    recovery_that_dies(shm_path, STORIES[name], 1)
+    recovery_that_dies(shm_path, STORIES[name])
 
 
 def test_a_directory_whose_making_died_is_completed_by_the_next_command(shm_path: Path) -> None:

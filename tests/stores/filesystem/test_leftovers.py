@@ -12,14 +12,29 @@ from aof.app.fabric import Fabric
 from aof.entrypoints.bootstrap import serve
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.testing import FakeClock
-from tests.support.disks import DyingDisk, Killed
+from tests.support.disks import DyingDisk
 from tests.support.indexes import open_fabric
 from tests.support.invariants import fabric_on, open_store
-from tests.support.scenarios import STORIES, Story, Teller, copy, prepare
+from tests.support.scenarios import STORIES, Story, Teller, copy, prepare, told
 
 
 class _Killed(BaseException):
     """Stands for the end of a process."""
+
+
+def _cut_short(root: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """An edit whose writer dies before the task's file follows; the file, and the ID of another task."""
+    with open_fabric(root, clock) as fabric:
+        task_id, other = (fabric.create(title).task_id for title in ("one", "two"))
+
+        def die(*_given: object) -> bool:
+            raise _Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TaskFiles, "place", die)
+            with pytest.raises(_Killed):
+                fabric.edit(task_id, title="changed")
+    return root / "tasks/ready" / f"{task_id}.md", other
 
 
 def _shows(fabric: Fabric, other: str) -> None:
@@ -39,17 +54,7 @@ def test_a_command_on_another_task_finishes_what_was_left(
     root: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[Fabric, str], None]
 ) -> None:
     clock = FakeClock("2026-03-02T09:00:00Z")
-    with open_fabric(root, clock) as fabric:
-        task_id, other = (fabric.create(title).task_id for title in ("one", "two"))
-        file = root / "tasks/ready" / f"{task_id}.md"
-
-        def die(*_given: object) -> bool:
-            raise _Killed
-
-        with monkeypatch.context() as patched:
-            patched.setattr(TaskFiles, "place", die)
-            with pytest.raises(_Killed):
-                fabric.edit(task_id, title="changed")
+    file, other = _cut_short(root, clock, monkeypatch)
     assert '"one"' in file.read_text()
     with open_fabric(root, clock) as fabric:
         command(fabric, other)
@@ -73,14 +78,7 @@ def _unsettled(root: Path) -> set[str]:
 
 def _die(root: Path, story: Story, before: Teller, number: int = -1) -> DyingDisk:
     disk = DyingDisk(number) if number >= 0 else DyingDisk()
-    teller = Teller(root, disk, now=before.clock.time)
-    teller.lines = before.lines
-    try:
-        teller.tell(*story.then)
-    except Killed:
-        pass
-    finally:
-        teller.close()
+    told(root, story, disk, before)
     return disk
 
 
@@ -122,16 +120,7 @@ def test_the_same_for_every_command(shm_path: Path, name: str) -> None:
 
 def test_the_service_finishes_what_was_left_with_its_first_round(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock("2026-03-02T09:00:00Z")
-    with open_fabric(root, clock) as fabric:
-        task_id, _ = (fabric.create(title).task_id for title in ("one", "two"))
-
-        def die(*_given: object) -> bool:
-            raise _Killed
-
-        with monkeypatch.context() as patched:
-            patched.setattr(TaskFiles, "place", die)
-            with pytest.raises(_Killed):
-                fabric.edit(task_id, title="changed")
+    file, _ = _cut_short(root, clock, monkeypatch)
     with open_fabric(root, clock) as fabric:
         serve(fabric, once=True)
-    assert '"changed"' in (root / "tasks/ready" / f"{task_id}.md").read_text()
+    assert '"changed"' in file.read_text()
