@@ -12,7 +12,7 @@ from aof.app.operations.catalogue import BY_NAME
 from aof.core.model.errors import AofError
 from aof.core.model.policy import Policy
 from aof.testing import memory_fabric
-from tests.core.org.test_chart import chart_of
+from tests.support.team import chart_of
 
 CHART = chart_of(
     agents=[

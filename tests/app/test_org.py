@@ -15,9 +15,9 @@ from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.testing import FakeClock, memory_fabric
-from tests.core.org.test_chart import chart_of
 from tests.support.processes import outcome, together
 from tests.support.requirements import requirement
+from tests.support.team import chart_of
 
 TEAM: dict[str, Any] = {
     "agents": [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from aof.app.operations.reference import reference
+from tests.support.repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
+PAGE = ROOT / "docs" / "reference" / "operations.md"
 
 
 def test_the_page_is_what_the_catalogue_says() -> None:

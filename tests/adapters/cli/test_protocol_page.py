@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs/reference/protocol.md"
+from tests.support.repository import ROOT
+
+PAGE = ROOT / "docs/reference/protocol.md"
 
 
 def test_the_commands_of_the_page_work_one_after_another(tmp_path: Path) -> None:

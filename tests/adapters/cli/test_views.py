@@ -13,9 +13,8 @@ import pytest
 from aof.adapters.cli.help.reference import reference
 from aof.adapters.cli.spec.tasks import VERBS
 from tests.support.command_line import Aof
+from tests.support.repository import ROOT
 from tests.support.terminal import AOF, DEADLINE
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

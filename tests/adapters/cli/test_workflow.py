@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Said
+from tests.support.repository import ROOT
 
 REFERENCE = Path("docs/reference/workflows.md")
 HOWTO = Path("docs/howto/gate-work-with-reviews.md")
@@ -28,13 +29,13 @@ def _template(name: str, text: str) -> None:
 @pytest.fixture
 def examples() -> dict[str, str]:
     """The templates of both pages; read before the test goes to its own folder."""
-    root = Path(__file__).parents[3]
+    root = ROOT
     return {"feature": _blocks(root / REFERENCE, "yaml")[0], "review": _blocks(root / HOWTO, "yaml")[0]}
 
 
 @pytest.fixture
 def commands() -> list[str]:
-    root = Path(__file__).parents[3]
+    root = ROOT
     return [line for block in _blocks(root / HOWTO, "sh") for line in block.splitlines()]
 
 

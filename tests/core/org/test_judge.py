@@ -8,8 +8,8 @@ import pytest
 
 from aof.core.org.chart_validation import judge
 from aof.core.validation.findings import Finding
-from tests.core.org.test_chart import CHART
 from tests.support.requirements import requirement
+from tests.support.team import CHART
 
 ADA = {"id": "ada"}
 

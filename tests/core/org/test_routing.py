@@ -15,8 +15,8 @@ from aof.core.org.capacity import full
 from aof.core.org.chart_validation import judge
 from aof.core.org.routing import Route, pools, refusal, route, stranded
 from aof.core.org.work_profile import Work, bad_capabilities, required, work_of
-from tests.core.org.test_chart import chart_of
 from tests.support.requirements import requirement
+from tests.support.team import chart_of
 from tests.support.world import World
 
 TEAM: dict[str, Any] = {

@@ -27,6 +27,21 @@ from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
 from tests.support.disks import SteppingDisk
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
+from tests.support.repository import ROOT
+
+TESTED = (
+    "stores/filesystem/test_doctor.py",
+    "stores/filesystem/test_org_file.py",
+    "stores/filesystem/test_links.py",
+    "stores/filesystem/test_modes.py",
+    "stores/filesystem/test_git.py",
+    "stores/filesystem/test_another_task.py",
+    "stores/filesystem/test_unfit_files.py",
+    "stores/filesystem/test_log_damage.py",
+    "stores/filesystem/test_leftovers.py",
+    "app/test_delegation_rows.py",
+)
+"""Where each problem that doctor knows is made to happen."""
 
 
 @pytest.fixture
@@ -485,23 +500,12 @@ def test_a_list_does_not_show_what_was_never_proven_durable(desk: Desk) -> None:
 
 
 def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
-    root = Path(__file__).parents[3]
+    root = ROOT
     sources = [*(root / "src/aof/stores/filesystem/doctor").glob("*.py"), root / "src/aof/app/maintenance/service.py"]
     found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
     found |= {"log_damaged", "unreadable_task", "another_task", "log_line_endings"}
     described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")
-    beside = (
-        "test_org_file.py",
-        "test_links.py",
-        "test_modes.py",
-        "test_git.py",
-        "test_another_task.py",
-        "test_unfit_files.py",
-        "test_log_damage.py",
-        "test_leftovers.py",
-    )
-    others = (root / "tests/app/test_delegation_rows.py", *map(Path(__file__).with_name, beside))
-    tested = "".join(path.read_text("utf-8") for path in (Path(__file__), *others))
+    tested = "".join((root / "tests" / name).read_text("utf-8") for name in TESTED)
     assert {code for code in found if f"`{code}`" not in described} == set()
     assert {code for code in found if f'"{code}"' not in tested} == set()
 
