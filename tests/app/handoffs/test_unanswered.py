@@ -16,7 +16,7 @@ from aof.stores.filesystem.records.handoffs import Handoffs
 from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
-from tests.app.test_notify_rows import Recorder
+from tests.app.commands.test_notifications import Recorder
 from tests.support.command_line import Aof
 from tests.support.messages import Post, accepted, rejected, request
 from tests.support.requirements import requirement

@@ -10,7 +10,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.core.model.policy import Policy
-from tests.app.test_callers import ask, code, fabric_with, in_review, token
+from tests.app.commands.test_callers import ask, code, fabric_with, in_review, token
 
 
 def work_token(name: str) -> Caller:

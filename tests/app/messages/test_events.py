@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from aof.testing import FakeClock
-from tests.app.test_example_rows import examples
+from tests.app.messages.test_examples import examples
 from tests.support.command_line import Aof
 from tests.support.messages import Post, accepted, having, prefixed, rejected, report, request, update, without
 from tests.support.requirements import requirement

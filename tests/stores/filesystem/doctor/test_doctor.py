@@ -30,16 +30,16 @@ from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_
 from tests.support.repository import ROOT
 
 TESTED = (
-    "stores/filesystem/test_doctor.py",
-    "stores/filesystem/test_org_file.py",
-    "stores/filesystem/test_links.py",
-    "stores/filesystem/test_modes.py",
-    "stores/filesystem/test_git.py",
-    "stores/filesystem/test_another_task.py",
-    "stores/filesystem/test_unfit_files.py",
-    "stores/filesystem/test_log_damage.py",
-    "stores/filesystem/test_leftovers.py",
-    "app/test_delegation_rows.py",
+    "stores/filesystem/doctor/test_doctor.py",
+    "stores/filesystem/records/test_org_chart.py",
+    "faults/test_links.py",
+    "stores/filesystem/io/test_modes.py",
+    "stores/filesystem/working_copy/test_git.py",
+    "stores/filesystem/working_copy/test_two_histories.py",
+    "faults/test_unfit_files.py",
+    "stores/filesystem/integrity/test_log_damage.py",
+    "faults/test_leftovers.py",
+    "app/handoffs/test_delegation.py",
 )
 """Where each problem that doctor knows is made to happen."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aof.testing import FakeClock
-from tests.app.test_notify_rows import Recorder, recorder
+from tests.app.commands.test_notifications import Recorder, recorder
 from tests.support.messages import Post, request
 from tests.support.requirements import requirement
 from tests.support.room import Room
