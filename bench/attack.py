@@ -13,7 +13,8 @@ import threading
 import time
 from contextlib import suppress
 
-_ASKERS = 8
+_ASKERS = 75  # so many that the rate holds although each may wait for a late answer
+_PATIENCE = 0.2  # seconds that one waits for an answer
 _FIRST, _AGAIN = 100, 5  # connections that are opened between two looks
 _LOOK = 0.05  # seconds
 
@@ -23,8 +24,9 @@ def main(port: int, seconds: float, half_open: int, wrong_per_second: int) -> No
     end = time.monotonic() + seconds
     under_way = threading.Barrier(_ASKERS + 2, timeout=seconds)
     threads = [threading.Thread(target=_hold, args=(port, end, half_open, under_way))]
+    first, every = 1 / wrong_per_second, _ASKERS / wrong_per_second
     threads += [
-        threading.Thread(target=_guess, args=(port, end, wrong_per_second / _ASKERS, under_way)) for _ in range(_ASKERS)
+        threading.Thread(target=_guess, args=(port, end, place * first, every, under_way)) for place in range(_ASKERS)
     ]
     for thread in threads:
         thread.start()
@@ -56,20 +58,19 @@ def _hold(port: int, end: float, count: int, under_way: threading.Barrier) -> No
         key.fileobj.close()  # type: ignore[union-attr]
 
 
-def _guess(port: int, end: float, per_second: float, under_way: threading.Barrier) -> None:
+def _guess(port: int, end: float, first: float, every: float, under_way: threading.Barrier) -> None:
     """Ask with wrong tokens at a steady rate, without waiting for late answers."""
     pause = threading.Event()
-    begun = False
-    while (now := time.monotonic()) < end:
+    under_way.wait()
+    due = time.monotonic() + first
+    while due < end:
+        pause.wait(max(0.0, due - time.monotonic()))
         with suppress(OSError, http.client.HTTPException):
-            client = http.client.HTTPConnection("127.0.0.1", port, timeout=0.2)
-            client.request("GET", "/api/v1/status", headers={"Authorization": f"Bearer aof_00000000_{now}"})
+            client = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+            client.request("GET", "/api/v1/status", headers={"Authorization": f"Bearer aof_00000000_{due}"})
             client.getresponse().read()
             client.close()
-        if not begun:
-            begun = True
-            under_way.wait()
-        pause.wait(max(0.0, 1 / per_second - (time.monotonic() - now)))
+        due += every
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""Following the log for streams of events: only while somebody listens."""
+"""Many clients and few threads: the log is followed only while somebody listens, and long calls leave threads free."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 
 import anyio
 import pytest
 
-from aof.app.async_bridge import Follower
+from aof.app.async_bridge import Follower, asked
+from aof.app.operations.org import Send
+from aof.app.operations.spec import Params
 from aof.testing import memory_fabric
 
 _BOUND = 20
@@ -37,5 +40,26 @@ def test_the_log_is_looked_at_only_while_somebody_listens(monkeypatch: pytest.Mo
             fabric.create("Somebody listens")
             with anyio.fail_after(_BOUND):
                 assert await follower.after(seen)
+
+    anyio.run(scene)
+
+
+def test_however_many_long_sends_there_are_other_calls_find_a_thread() -> None:
+    released = threading.Event()
+
+    def blocked(_params: Params) -> bool:
+        return released.wait(_BOUND)
+
+    async def scene() -> None:
+        follower = Follower(memory_fabric())
+        with anyio.fail_after(_BOUND):
+            async with anyio.create_task_group() as group:
+                for _ in range(100):
+                    group.start_soon(asked, follower, Send(messages=["talk"] * 1_000), blocked)
+                await anyio.wait_all_tasks_blocked()
+                try:
+                    assert await asked(follower, Send(messages=["talk"]), lambda _params: "answered") == "answered"
+                finally:
+                    released.set()
 
     anyio.run(scene)

@@ -151,7 +151,8 @@ class TestArchive:
 
         assert fabric.store.path_of(ready) == f"tasks/ready/{task_id}.md"
         assert fabric.store.path_of(fabric.get(task_id)) == f"tasks/in-progress/{task_id}.md"
-        assert fabric.store.odd(fabric.get(task_id)) is None
+        files = fabric.store.working_copy
+        assert files is None or files.file_status(fabric.get(task_id)) is None
 
 
 class TestGraph:

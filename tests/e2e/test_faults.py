@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from aof.adapters.runners.process import ProcessRunner
-from aof.app.fabric import Fabric
+from aof.app.commands.dispatcher import Dispatcher
 from aof.app.scheduler import host, tick
 from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.tick import Tick
@@ -251,17 +251,17 @@ def test_the_machines_trouble_with_one_task_holds_up_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
-    execute = Fabric._execute
+    execute = Dispatcher.dispatch_trusted
     failures = 2
 
-    def busy(self: Fabric, command: Any) -> Any:
+    def busy(self: Dispatcher, command: Any) -> Any:
         nonlocal failures
         if command.task_id == bench.victim and type(command).__name__ == "EndSession" and failures:
             failures -= 1
             raise LockTimeout("somebody holds the lock", "try again")
         return execute(self, command)
 
-    monkeypatch.setattr(Fabric, "_execute", busy)
+    monkeypatch.setattr(Dispatcher, "dispatch_trusted", busy)
     lines = bench.run()
     with open_fabric(bench.root, actor="pm") as fabric:
         assert {fabric.get(one).status for one in (bench.victim, *bench.others)} == {"review"}, "it was tried again"

@@ -29,7 +29,9 @@ def stress(folder: Path, agents: int, tasks: int) -> Counter[str]:
         ]
         with Up(root, "--once") as up:
             assert up.process.wait(900) == 0
-        found: Counter[str] = Counter(task.status for task in fabric.store.find(fabric._reading.query()).tasks)
+        found: Counter[str] = Counter(
+            task.status for task in fabric.store.find(fabric.services.environment.read_models.query()).tasks
+        )
         most = check_histories(fabric, set(ids))
         assert most <= agents
         assert fabric.doctor().ok

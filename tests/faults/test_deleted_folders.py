@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.recovery.checkpoint import boot_id
 from tests.support.clock import ManualClock
+from tests.support.indexes import store_of
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.log_bench import MONDAY, Bench, another, commit_of
 from tests.support.verified import verify
@@ -70,6 +73,36 @@ def test_a_process_goes_on_where_somebody_has_deleted_folders(root: Path, folder
     assert diagnose(root, fix=True).ok
     check_invariants(root, boot=boot_id())
     check_it_goes_on(root, boot=boot_id())
+
+
+def test_a_folder_that_others_make_and_delete_meanwhile_is_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        store = store_of(fabric)
+        make_dir = store.disk.make_dir
+        outcomes = [FileExistsError, FileNotFoundError]
+
+        def raced(path: str) -> None:
+            if outcomes:
+                raise outcomes.pop()
+            make_dir(path)
+
+        shutil.rmtree(root / "locks")
+        monkeypatch.setattr(store.disk, "make_dir", raced)
+        store.make_folders()
+        assert not outcomes
+        assert (root / "locks/heads").is_dir()
+
+
+def test_what_killed_processes_had_built_of_an_index_is_removed_with_the_next_one(root: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    assert ended.wait(30) == 0
+    dead, living = (root / f"tmp/index.sqlite.{pid}-0a0b0c0d-1" for pid in (ended.pid, os.getpid()))
+    dead.write_bytes(b"half")
+    living.write_bytes(b"half")
+    (root / "index.sqlite").unlink(missing_ok=True)
+    with open_fabric(root, actor="pm") as fabric:
+        assert fabric.list().total == 0
+    assert list((root / "tmp").iterdir()) == [living]
 
 
 def test_a_lock_that_was_deleted_while_nobody_held_it_is_not_used_any_more(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.errors import AlreadyClaimed, AofError, StorageFailed
+from aof.core.model.errors import AlreadyClaimed, AofError
 from aof.core.model.events import Draft
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.filesystem.io.paths import Paths
 from tests.support.indexes import store_of
 from tests.support.processes import Worker
 
@@ -29,10 +30,8 @@ def claimer(root: Path, tasks: list[str], name: str) -> Worker:
             pipe.recv()
             won: list[str] = []
             for task_id in tasks:
-                for _ in range(5):  # two writers of one task may take each other's temporary file: nothing was changed
-                    with suppress(AlreadyClaimed, StorageFailed):
-                        won.append(fabric.claim(task_id, agent=name).run_id)
-                        break
+                with suppress(AlreadyClaimed):
+                    won.append(fabric.claim(task_id, agent=name).run_id)
             pipe.send(won)
 
     return Worker(work)
@@ -122,6 +121,39 @@ def test_a_late_writer_that_put_an_older_version_over_the_newest_makes_no_second
         assert refusal.value.code == "already_claimed"
         assert fabric.get(task_id).status == "in-progress"
         assert fabric.heartbeat(task_id, run=won.run_id) is not None
+
+
+def test_a_forked_process_names_its_temporary_files_anew(root: Path) -> None:
+    def work(pipe: Connection) -> None:
+        pipe.send(Paths(str(root)).temporary_file("one"))
+
+    ours, theirs = Paths(str(root)).temporary_file("one"), Worker(work).pipe.recv()
+    assert ours.rpartition(".")[2].split("-")[:2] != theirs.rpartition(".")[2].split("-")[:2]
+    assert ours != Paths(str(root)).temporary_file("one")
+
+
+def test_two_writers_of_one_task_never_share_a_temporary_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one writes the same task while the first has written its temporary file and not yet renamed it."""
+    with open_fabric(root, actor="pm") as slow, open_fabric(root, actor="pm") as other:
+        task_id = slow.create("Work").task_id
+        disk = store_of(slow).disk
+        replace = disk.replace
+        left: list[str] = []
+
+        def overtaken(source: str, target: str, *given: Any) -> None:
+            monkeypatch.undo()
+            shutil.rmtree(root / "locks")
+            other.edit(task_id, title="Newer")
+            left.extend(path.name for path in (root / "tmp").iterdir())
+            replace(source, target, *given)
+
+        monkeypatch.setattr(disk, "replace", overtaken)
+        slow.edit(task_id, title="Older")
+        assert len(left) == 1, "the other one took away its own"
+    with open_fabric(root, actor="pm") as fabric:
+        assert not fabric.doctor().problems
+        assert fabric.get(task_id).title == "Newer"
+        assert not list((root / "tmp").iterdir())
 
 
 def test_a_writer_that_lost_its_lock_while_it_wrote_makes_the_files_follow_the_log_again(

@@ -146,7 +146,7 @@ def write(fabric: Fabric, chance: random.Random, name: str) -> Iterator[Ack]:
     )
     yield "task.created", made.task_id, None
     if chance.random() < 0.3:
-        other = chance.choice(fabric.store.find(fabric._reading.query(limit=40)).tasks).id
+        other = chance.choice(fabric.store.find(fabric.services.environment.read_models.query(limit=40)).tasks).id
         fabric.dep_add(made.task_id, other)
         yield "task.dependency.updated", made.task_id, None
     run = fabric.claim(agent=name, ttl=chance.choice([0.001, 0.05, 60]))

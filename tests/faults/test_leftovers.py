@@ -71,7 +71,7 @@ def _tree(root: Path) -> dict[str, bytes]:
 def _unsettled(root: Path) -> set[str]:
     store = open_store(root, doctor=True)
     try:
-        return {problem.code for problem in store.checkup().problems}
+        return {problem.code for problem in store.working_copy.diagnose().problems}
     finally:
         store.close()
 
@@ -97,11 +97,13 @@ def _die_and_go_on(shm_path: Path, name: str) -> None:
             _unsettled(root)
             assert _tree(root) == left, "who only looks repairs nothing"
             with closing(open_store(root, doctor=True, boot_id=lambda: "the next")) as looking:
-                assert "not_recovered" in {one.code for one in looking.checkup().advice}
+                assert "not_recovered" in {one.code for one in looking.working_copy.diagnose().advice}
             assert _tree(root) == left, "after a restart neither"
             with closing(open_store(root)) as store:
                 fabric_on(store, before.clock).edit(other, title="Done meanwhile")
             assert _unsettled(root) <= {"counter_behind"}, "nothing is left to do"
+            temporary = [path.name for path in (root / "tmp").glob("TASK-*") if "heartbeat" not in path.name]
+            assert not temporary, "only that of a heartbeat, which no journal notes, waits for the next checkpoint"
         except BaseException as error:
             error.add_note(f"died before step {number}: {disk.taken[-1] if disk.taken else None}")
             raise
@@ -110,6 +112,18 @@ def _die_and_go_on(shm_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["claim again", "complete without review"])
 def test_whatever_step_a_writer_dies_at_a_command_on_another_task_finishes_it(shm_path: Path, name: str) -> None:
     _die_and_go_on(shm_path, name)
+
+
+@pytest.mark.parametrize("boot", ["the-same-boot", "the next"])
+def test_a_checkpoint_removes_the_temporary_files_of_tasks_and_no_others(root: Path, boot: str) -> None:
+    with open_fabric(root, FakeClock("2026-03-02T09:00:00Z")) as fabric:
+        task_id = fabric.create("one").task_id
+    names = [f"{task_id}.run_heartbeat.json.7-0a0b0c0d-1", f"{task_id}.hops.dev.run.json.7-0a0b0c0d-2", "tokens-7"]
+    for name in names:
+        (root / "tmp" / name).write_text("half")
+    with closing(open_store(root, boot_id=lambda: boot)) as store:
+        store.checkpoint()
+    assert [path.name for path in (root / "tmp").iterdir()] == ["tokens-7"]
 
 
 @pytest.mark.full

@@ -21,7 +21,7 @@ from aof.ports.notifier import Notification
 from aof.ports.runner import Ended, Work
 from aof.ports.tokens import Token
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.paths import DIRECTORIES
+from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.records.tokens import TokenFile
 from tests.support.terminal import aof as command
 
@@ -104,22 +104,26 @@ def test_a_linked_folder_of_runs_is_refused_before_anything_is_logged(root: Path
     assert ("link_in_the_way", f"runs/{task_id}{name}") in {(one.code, one.path) for one in problems}
 
 
-def test_a_linked_temporary_file_is_refused_and_what_it_leads_to_stays(root: Path, tmp_path: Path) -> None:
+def test_a_linked_temporary_file_is_refused_and_what_it_leads_to_stays(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where somebody has guessed its name, which has a random part."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    task_id = next(path.stem for path in (root / "tasks/ready").glob("TASK-*-001.md"))
-    (root / f"tmp/{task_id}.md").symlink_to(victim)
+    guessed = root / "tmp/guessed"
+    guessed.symlink_to(victim)
+    monkeypatch.setattr(Paths, "temporary_file", lambda _paths, _name: str(guessed))
     with aof.open(root, actor="tester") as fabric, pytest.raises(AofError):
         fabric.edit("001", title="another")
     assert victim.read_text() == "mine"
 
 
 def test_what_a_dead_writer_left_is_replaced_also_where_it_has_another_name_elsewhere(
-    root: Path, tmp_path: Path
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hard link to the leftover keeps its content: the new version is a file of its own."""
-    task_id = next(path.stem for path in (root / "tasks/ready").glob("TASK-*-001.md"))
-    left, elsewhere = root / f"tmp/{task_id}.md", tmp_path / "elsewhere"
+    left, elsewhere = root / "tmp/guessed", tmp_path / "elsewhere"
+    monkeypatch.setattr(Paths, "temporary_file", lambda _paths, _name: str(left))
     left.write_text("half")
     os.link(left, elsewhere)
     with aof.open(root, actor="tester") as fabric:

@@ -114,19 +114,25 @@ class States:
         return fresh
 
 
+def some_cut(random: Random, steps: list[Step], made: int, states: States) -> int | None:
+    """Make one state at a random moment, and tell the moment; None where that state was made before."""
+    moment = random.randint(made, len(steps))
+    cut = Cut(steps[:moment])
+    pending = cut.open_changes()
+    kept = random.choice([0.0, 0.5, 0.9, 1.0])
+    chosen = [number for number in pending if random.random() < kept]
+    if random.random() < 0.3:
+        chosen = pending[: random.randint(0, len(pending))]
+    data = random.choice([nothing, everything, emptied, torn(random), torn(random), torn(random)])
+    return moment if states.make(cut, frozenset(chosen), data) else None
+
+
 def some_states(disk: RecordingDisk, made: int, states: States, count: int, seed: str) -> Iterator[int]:
     """So many different states at random moments."""
     random = Random(seed)
     for _ in range(count):
-        moment = random.randint(made, len(disk.steps))
-        cut = Cut(disk.steps[:moment])
-        pending = cut.open_changes()
-        kept = random.choice([0.0, 0.5, 0.9, 1.0])
-        chosen = [number for number in pending if random.random() < kept]
-        if random.random() < 0.3:
-            chosen = pending[: random.randint(0, len(pending))]
-        data = random.choice([nothing, everything, emptied, torn(random), torn(random), torn(random)])
-        if states.make(cut, frozenset(chosen), data):
+        moment = some_cut(random, disk.steps, made, states)
+        if moment is not None:
             yield moment
 
 
@@ -179,26 +185,75 @@ def test_the_power_may_go_while_a_directory_is_opened_for_the_first_time(shm_pat
     assert check(disk, some_states(disk, made, left, 40, "first"), left) > 10
 
 
-def test_the_power_may_go_again_while_the_last_cut_is_put_right(shm_path: Path) -> None:
-    disk, made = record(shm_path / "data", HISTORIES["runs"], swaps=False)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_power_may_go_again_while_the_last_cut_is_put_right(shm_path: Path, seed: int) -> None:
+    assert cut_twice(shm_path, "runs", seed, swaps=seed % 2 == 1) > 5
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("name", HISTORIES)
+def test_the_power_may_go_again_in_every_history(shm_path: Path, name: str, seed: int) -> None:
+    assert cut_twice(shm_path, name, seed, swaps=seed % 2 == 1, first=6) > 10
+
+
+def cut_twice(shm_path: Path, name: str, seed: int, *, swaps: bool, first: int = 3) -> int:
+    """Cut the power in a history, then again while that is put right; tells how many states were checked."""
+    disk, made = record(shm_path / "data", HISTORIES[name], swaps=swaps)
     left, again = States(shm_path / "first"), States(shm_path / "second")
     (shm_path / "first").mkdir()
     (shm_path / "second").mkdir()
-    random = Random(1)
+    random = Random(seed)
     checked = 0
-    for moment in some_states(disk, made, left, 12, "again"):
-        repairs = RecordingDisk(left.path)
+    for moment in some_states(disk, made, left, first, f"again {seed}"):
+        repairs = RecordingDisk(left.path, swaps=swaps)
         repairs.steps = list(as_steps(left.path))
         begun = len(repairs.steps)
         open_store(left.path, disk=repairs, boot_id=lambda: NEXT_BOOT).close()
-        repairs.told = [(0, disk.told_by(moment))]
         for _ in range(6):
-            cut = Cut(repairs.steps[: random.randint(begun, len(repairs.steps))])
-            chosen = frozenset(number for number in cut.open_changes() if random.random() < 0.7)
-            if again.make(cut, chosen, torn(random)):
+            second = some_cut(random, repairs.steps, begun, again)
+            if second is None:
+                continue
+            checked += 1
+            try:
                 check_invariants(again.path, lines=disk.told_by(moment), boot="the-boot-after-that")
-                checked += 1
-    assert checked > 30
+            except BaseException as error:
+                error.add_note(f"the power went after step {moment}, and after step {second - begun} of the repair")
+                raise
+    return checked
+
+
+@pytest.mark.parametrize("swaps", [False, True], ids=["rename", "swap"])
+def test_a_repair_over_several_versions_may_lose_any_change_of_names(shm_path: Path, swaps: bool) -> None:  # noqa: FBT001
+    """The first cut left a file two folders behind; the second undoes one step of the repair, and keeps the others."""
+    root = shm_path / "left"
+    FilesystemStore.create(str(root), SteppingDisk())
+    teller = Teller(root)
+    teller.tell(create(review=False), claim())
+    older = (root / "tasks/in-progress" / f"{ONE}.md").read_bytes()
+    teller.tell(complete(), lambda t: t.fabric.archive(ONE))
+    teller.close()
+    (root / "archive/tasks" / f"{ONE}.md").unlink()
+    (root / "tasks/in-progress" / f"{ONE}.md").write_bytes(older)
+    (root / "tasks/in-progress" / f"{ONE}.md").chmod(0o640)
+    repairs = RecordingDisk(root, swaps=swaps)
+    repairs.steps = list(as_steps(root))
+    begun = len(repairs.steps)
+    open_store(root, disk=repairs, boot_id=lambda: NEXT_BOOT).close()
+    assert (root / "archive/tasks" / f"{ONE}.md").stat().st_mode & 0o777 == 0o640
+    synced = [step.name for step in repairs.steps].index("sync_all", begun)
+    cut = Cut(repairs.steps[:synced])
+    pending = cut.open_changes()
+    again = States(shm_path / "second")
+    (shm_path / "second").mkdir()
+    for lost in pending:
+        again.make(cut, frozenset(pending) - {lost}, everything)
+        try:
+            check_invariants(again.path, lines=teller.lines, boot="the-boot-after-that")
+        except BaseException as error:
+            error.add_note(f"lost: {cut.changes[lost].slots}")
+            raise
+    assert pending
 
 
 def as_steps(root: Path) -> Iterator[Step]:
@@ -210,6 +265,37 @@ def as_steps(root: Path) -> Iterator[Step]:
         elif not name.startswith("index.sqlite"):
             yield Step("write_new", name, data=path.read_bytes())
     yield Step("sync_all", ".")
+
+
+# --- the model itself
+
+
+def test_no_byte_of_a_leftover_shows_up_in_the_file_that_took_its_name(shm_path: Path) -> None:
+    """A temporary file is made anew, so what it is renamed to holds new bytes, or none, but never the older ones."""
+    old, new = b"o" * 1500, b"n" * 1500
+    steps = [
+        Step("make_dir", "tmp"),
+        Step("write_new", "tmp/task", data=old),
+        Step("sync_all", "."),
+        Step("write_new", "tmp/task", data=new),
+        Step("rename", "tmp/task", "task"),
+    ]
+    random = Random(0)
+    found: set[tuple[str, frozenset[int]]] = set()
+    states = States(shm_path)
+    for moment in range(3, len(steps) + 1):
+        cut = Cut(steps[:moment])
+        for chosen in cut.choices():
+            for data in (nothing, everything, emptied, *(torn(random) for _ in range(9))):
+                states.make(cut, chosen, data)
+                for path in (states.path / "tmp/task", states.path / "task"):
+                    if path.exists():
+                        found.add((path.name if path.parent == states.path else "tmp", frozenset(path.read_bytes())))
+    o, n, hole = b"on\0"
+    assert {bytes_ for place, bytes_ in found if place == "task"} == {
+        frozenset(some) for some in ([], [n], [hole], [n, hole])
+    }
+    assert ("tmp", frozenset([o])) in found, "the name may still be the leftover's"
 
 
 # --- without flushes

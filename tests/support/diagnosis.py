@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aof.app.maintenance.service import Diagnosis, doctor
 from aof.core.model.policy import Policy
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from tests.support.desk import Desk
 from tests.support.invariants import open_store
 

@@ -90,6 +90,8 @@ class Cut:
             self._rename(step)
 
     def _write(self, step: Step) -> None:
+        if step.name == "write_new" and self._slot(step.path) in self.names:  # a leftover is removed, not overwritten
+            self._set((self._slot(step.path), None))
         versions = self.nodes[self._node(step.path)].versions
         old, at, data = versions[-1], step.number, step.data
         match step.name:

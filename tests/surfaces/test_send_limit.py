@@ -58,4 +58,4 @@ def _door(folder: Path, name: str) -> Any:
 
 def test_a_thousand_is_the_limit_unless_the_settings_say_otherwise(doors: Doors) -> None:
     door = doors["python"]
-    assert door.elsewhere._policy.messages_per_send == 1000
+    assert door.elsewhere.services.environment.policy.messages_per_send == 1000

@@ -18,6 +18,7 @@ import msgspec
 from aof.app.commands.retryable import PASSING, Passing, may_pass
 from aof.app.fabric import Fabric
 from aof.app.faults import record
+from aof.app.operations.org import Send
 from aof.app.operations.spec import Params
 from aof.app.operations.tasks import Claim
 from aof.core.model.errors import AofError, NothingReady
@@ -28,6 +29,7 @@ PATIENCE = 1.0  # seconds that one look at the log waits
 _AFTER_A_FAULT = 15.0  # seconds
 _KEEPALIVE = 15.0  # seconds after which a silent stream says that it lives
 _AT_ONCE = 4  # those who wait try again together, and leave threads to the others
+_LONG_SEND = 10  # messages; more of them take a while, and leave threads to the others, too
 
 
 class Follower:
@@ -37,6 +39,7 @@ class Follower:
         self.fabric = fabric
         self.head = 0
         self.trying = anyio.CapacityLimiter(_AT_ONCE)
+        self.sending = anyio.CapacityLimiter(_AT_ONCE)
         self._news = anyio.Event()
         self._waiting = 0
         self._wanted = anyio.Event()
@@ -88,7 +91,8 @@ async def asked(
     `gone` tells that nobody waits for the answer any more: nothing is claimed for who cannot learn of it.
     """
     if not isinstance(params, Claim) or not params.wait:
-        return await anyio.to_thread.run_sync(work, params)
+        is_long = isinstance(params, Send) and len(params.messages) > _LONG_SEND
+        return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
     deadline = anyio.current_time() + params.wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))
     while True:

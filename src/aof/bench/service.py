@@ -103,7 +103,7 @@ def _tick(fabric: Fabric) -> float:
 def _act(fabric: Fabric) -> float:
     """A tick as the service does it."""
     begin = time.perf_counter()
-    Tick(fabric).ticked(explain=False)
+    Tick(fabric.services.environment, fabric.services.dispatcher).ticked(explain=False)
     return time.perf_counter() - begin
 
 

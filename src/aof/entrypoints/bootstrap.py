@@ -207,7 +207,8 @@ def _writable(store: Store) -> FilesystemStore:
 
 def rebuild_index(fabric: Fabric) -> None:
     """Throw the index away and build it anew."""
-    _writable(fabric.store).index.rebuild()
+    files = _writable(fabric.store).working_copy
+    files.rebuild_index()
 
 
 def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, **doors: Any) -> int:
@@ -241,7 +242,7 @@ def diagnose(
     say: Say = silent,
 ) -> service.Diagnosis:
     """Doctor on a data directory, also on one that cannot be opened in the usual way."""
-    from aof.ports.store import Problem
+    from aof.ports.working_copy import Problem
 
     root = find_data_dir(data_dir, needs="tasks")
     try:

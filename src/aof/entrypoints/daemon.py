@@ -35,7 +35,6 @@ from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import HopState, leases, workflow_of
 from aof.core.scheduling.crew import STARTED, Nobody
 from aof.core.tasks.graph import retry_at
-from aof.stores.filesystem.store import FilesystemStore
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
 _WITHOUT_INOTIFY = 0.25
@@ -62,11 +61,12 @@ class Service:
         out: TextIO | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
-        store = fabric.store
-        assert isinstance(store, FilesystemStore)
+        files = fabric.store.working_copy
+        assert files is not None, "the service looks after a data directory"
         self._fabric = fabric
-        self._store = store
-        self._clock = fabric._clock  # noqa: SLF001 - puts the parts together
+        self._store = fabric.store
+        self._files = files
+        self._clock = fabric.services.environment.clock
         self._once = once
         self._json = log_json
         self._addresses = addresses
@@ -76,10 +76,10 @@ class Service:
         self._faults = Faults(self._clock, self._tell)
         self._hosting = Hosting(fabric, self._tell, self._faults)
         self._runner = ProcessRunner(
-            store.paths.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
+            files.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
         )
         self._hosting.runner = self._runner
-        self._tick = Tick(fabric, self._hosting, self._faults)
+        self._tick = Tick(fabric.services.environment, fabric.services.dispatcher, self._hosting, self._faults)
         self._signals = 0
         self._idle = False
         self._due = 0.0
@@ -100,7 +100,7 @@ class Service:
         try:
             self._observe()
             self._attempt("scan", self._scan)
-            self._tell("up", "", f"serving {self._store.paths.root} as pid {os.getpid()}")
+            self._tell("up", "", f"serving {self._files.root} as pid {os.getpid()}")
             for address in self._addresses:
                 self._tell("http", "", f"{address} for those with a token, MCP at {address}/mcp")
             if (notices := self._notices) is not None:
@@ -125,17 +125,16 @@ class Service:
 
     def _observe(self) -> None:
         """Have the kernel tell of changes; where it cannot, the log's size is looked at."""
-        paths = self._store.paths
         with suppress(OSError):
             watch = Inotify()
             self._watch = watch
-            watch.watch(f"{paths.root}/events", GROWS)
-            for _, folder in paths.folders:
-                if "/archive" not in folder:
-                    watch.watch(folder, CHANGES)
+            log, folders = self._files.watched()
+            watch.watch(log, GROWS)
+            for folder in folders:
+                watch.watch(folder, CHANGES)
             with suppress(OSError):
-                watch.watch(f"{paths.root}/org", CHANGES)
-            if (trust := self._fabric._trust) is not None:  # noqa: SLF001 - puts the parts together
+                watch.watch(f"{self._files.root}/org", CHANGES)
+            if (trust := self._fabric.services.environment.trust) is not None:
                 with suppress(OSError):
                     os.makedirs(trust.folder, mode=0o700, exist_ok=True)
                     watch.watch(trust.folder, CHANGES)
@@ -203,7 +202,7 @@ class Service:
 
     def _look(self) -> None:
         """Whether the log has grown, where the system does not tell."""
-        if (end := self._store.reader.end()) != self._seen:
+        if (end := self._files.log_end()) != self._seen:
             self._seen = end
             self._due = min(self._due, max(self._pace, self._clock.monotonic()))
 
@@ -279,7 +278,7 @@ class Service:
         """Bound what a power cut would cost, where something was written since the last time."""
         head = self._store.head()
         if head - self._synced >= _CHECKPOINT_AFTER:
-            self._store.checkpoint()
+            self._files.checkpoint()
             self._synced = head
 
     def _finished(self) -> bool:

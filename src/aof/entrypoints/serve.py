@@ -27,6 +27,7 @@ from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric,
 from aof.ports.tokens import Tokens
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
@@ -96,7 +97,7 @@ def make_http(
     authenticate: Authenticate | None = None,
     traffic: Traffic | None = None,
     tell: Callable[[str, str], None] | None = None,
-) -> ASGIApp:
+) -> Starlette:
     """The HTTP application of a data directory, with MCP at /mcp. `hosts` are names beside those of the loopback."""
     try:
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
@@ -191,7 +192,15 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
             bound.append(listen_unix(doors.socket))
             stack.callback(remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
             addresses.append(f"unix:{os.path.abspath(doors.socket)}")
-        server = http.HttpServer(app, bound, running.set, limits=_limits(bounds), traffic=traffic, encrypted=encrypted)
+        server = http.HttpServer(
+            app,
+            bound,
+            running.set,
+            limits=_limits(bounds),
+            traffic=traffic,
+            encrypted=encrypted,
+            refuse=app.state.refuse,
+        )
         thread = threading.Thread(target=server.run, name="http", daemon=True)
         thread.start()
         stack.callback(thread.join, _STOPPING)

@@ -20,6 +20,7 @@ from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.model.handoff import Handoff
+    from aof.ports.working_copy import WorkingCopy
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -53,23 +54,6 @@ class Page(msgspec.Struct, frozen=True):
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
-
-
-class Problem(msgspec.Struct, frozen=True, rename="camel"):
-    """Something that is wrong with the data: where, in what way, and what helps."""
-
-    code: str
-    path: str
-    detail: str
-    fix: str
-
-
-class Checkup(msgspec.Struct, frozen=True):
-    """What a store found wrong, the tasks with edits that have not been judged, and what could be better."""
-
-    problems: tuple[Problem, ...] = ()
-    edited: tuple[str, ...] = ()
-    advice: tuple[Problem, ...] = ()
 
 
 class Unit(Protocol):
@@ -158,8 +142,8 @@ class Unit(Protocol):
         ...
 
 
-class Store(Protocol):
-    """Where the records live."""
+class RecordStore(Protocol):
+    """Where the records live: locks, units of work, IDs, and what belongs to a task."""
 
     def unit(self, scope: Scope) -> AbstractContextManager[Unit]:
         """Begin a unit of work; waits for its locks, within bounds."""
@@ -171,22 +155,6 @@ class Store(Protocol):
 
     def put_back_id(self, unused: str) -> None:
         """Let an ID that nothing was made under be given again, as long as no other one was given since."""
-        ...
-
-    def find(self, query: Query) -> Page:
-        """Answer from the read model, which is caught up with the log first."""
-        ...
-
-    def rows(self, query: Query) -> Rows:
-        """What `find` finds for who shows a list: each task as a row, with what is odd about its file."""
-        ...
-
-    def ids(self, part: str) -> tuple[str, ...]:
-        """The IDs that a short form could stand for."""
-        ...
-
-    def resources_in_use(self) -> dict[str, int]:
-        """How many running tasks occupy each resource."""
         ...
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
@@ -205,37 +173,9 @@ class Store(Protocol):
         """Where the task can be read, relative to the data directory."""
         ...
 
-    def odd(self, task: Task) -> str | None:
-        """`stale` when the task's file was changed and not taken in, `unknown` when it cannot be read, else None."""
-        ...
 
-    def unsettled(self) -> Iterator[str]:
-        """The tasks whose files are not what the log wrote, or are new."""
-        ...
-
-    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
-        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
-        ...
-
-    def nameless(self) -> tuple[str, ...]:
-        """Files that people added without a task's ID as name."""
-        ...
-
-    def name(self, path: str, now: int) -> str:
-        """Give such a file an ID, under which it is new."""
-        ...
-
-    def put_aside(self, task_id: str) -> tuple[str, ...]:
-        """Keep a file that cannot be taken in under another name, and restore the log's version; tells the names."""
-        ...
-
-    def checkup(self) -> Checkup:
-        """Compare everything that the store keeps with everything else; changes nothing."""
-        ...
-
-    def heal(self) -> None:
-        """Put right what a checkup finds, as far as that needs no person."""
-        ...
+class EventLog(Protocol):
+    """What happened, in order."""
 
     def head(self) -> int:
         """The sequence number of the last event."""
@@ -247,6 +187,35 @@ class Store(Protocol):
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until there is an event after that number; False when the time is over."""
+        ...
+
+
+class ReadModel(Protocol):
+    """Questions about many tasks, answered as of the end of the log."""
+
+    def find(self, query: Query) -> Page:
+        """The tasks that match, as records without bodies."""
+        ...
+
+    def rows(self, query: Query) -> Rows:
+        """The same for lists: each task as a row, with the status of its file."""
+        ...
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        ...
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        ...
+
+
+class Store(RecordStore, EventLog, ReadModel, Protocol):
+    """What every store has. Files that people edit beside the log are its `working_copy`."""
+
+    @property
+    def working_copy(self) -> WorkingCopy | None:
+        """The files of the tasks; None where there are none."""
         ...
 
     def close(self) -> None:

@@ -196,8 +196,8 @@ def test_what_a_worker_prints_counts_as_its_own_word_only(policy: Policy | None)
     fabric = fabric_with(policy, chart=policy is None)
     reviewed, other = in_review(fabric), fabric.create("Another").task_id
     run = fabric.claim(other, agent="ada").run_id
-    service = fabric._as_service()
-    (sent,) = service._passing_on("ada").send(MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run)
+    worker = fabric.on_behalf_of(fabric.services.principal.passing_on("ada"))
+    (sent,) = worker.send(MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run)
     assert (sent.outcome, sent.reason) == ("rejected", "actor_mismatch")
     assert fabric.get(reviewed).status == "review"
 

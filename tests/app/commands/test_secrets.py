@@ -105,7 +105,7 @@ def test_what_recovers_runs_needs_no_secret() -> None:
 def test_a_lease_without_a_digest_is_of_an_older_version_and_goes_on() -> None:
     fabric = memory_fabric(policy=ASKED)
     task_id = fabric.create("Old").task_id
-    fabric._execute(_claim_as_before(task_id))
+    fabric.services.dispatcher.dispatch_trusted(_claim_as_before(task_id))
     lease = fabric.get(task_id).lease
     assert lease is not None
     assert lease.secret_digest is None
@@ -166,7 +166,14 @@ def test_nothing_shows_a_secret_by_itself(fabric: Fabric) -> None:
     random = _secret(work).rpartition("/")[2]
     parts = understood(_secret(work))
     view = fabric.as_run(_secret(work))
-    for shown in (work, parts, view, view._who(), fabric.show(work.task_id), list(fabric.events())):
+    for shown in (
+        work,
+        parts,
+        view,
+        view.services.principal.identity,
+        fabric.show(work.task_id),
+        list(fabric.events()),
+    ):
         assert random not in repr(shown)
 
 

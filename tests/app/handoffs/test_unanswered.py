@@ -85,7 +85,7 @@ def test_the_command_line_shows_it_with_its_reason_and_changes_nothing(post: Pos
 @pytest.mark.parametrize("answer", [accepted, rejected])
 def test_an_answer_in_time_leaves_nothing_to_notice(post: Post, clock: FakeClock, answer: Any) -> None:
     child = asked(post, "bob")
-    tick = Tick(post.fabric)
+    tick = Tick(post.fabric.services.environment, post.fabric.services.dispatcher)
     assert LATE not in [one.action for one in tick.ticked().actions]
     clock.sleep(29)
     post.takes(answer(child))
@@ -154,7 +154,7 @@ def test_it_is_recorded_and_told_once_for_each_handoff(post: Post, clock: FakeCl
 def test_an_answer_between_plan_and_deed_is_respected(post: Post, clock: FakeClock) -> None:
     child = asked(post, "eve")
     clock.sleep(HOUR)
-    tick = Tick(post.fabric)
+    tick = Tick(post.fabric.services.environment, post.fabric.services.dispatcher)
     (action,) = [one for one in tick.planned(tick.snapshot(explain=False)).actions if one.action == LATE]
     post.takes(accepted(child, "eve"))
     assert tick._carried_out(action, post.fabric.get(child)) == "it has changed in the meantime"
@@ -173,7 +173,7 @@ def test_a_tick_reads_handoffs_only_of_tasks_that_were_handed_on_and_once(
 
     monkeypatch.setattr(Handoffs, "_read", counted)
     post.room.task()
-    tick = Tick(post.fabric)
+    tick = Tick(post.fabric.services.environment, post.fabric.services.dispatcher)
     tick.ticked(dry_run=True)
     assert read == []
     asked(post, "eve")

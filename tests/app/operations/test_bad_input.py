@@ -267,7 +267,7 @@ def test_a_filter_of_the_wrong_type_is_refused(desk: Desk, operation: str, name:
 
 def test_an_actor_that_is_no_name_is_refused(desk: Desk) -> None:
     for actor in ("", "x" * 10_000, "two\nlines", "a\x00", "\ud800"):
-        fabric = Fabric(desk.store, desk.clock, desk.fabric._policy, actor)
+        fabric = Fabric(desk.store, desk.clock, desk.fabric.services.environment.policy, actor)
         refused(desk, partial(fabric.create, "New"))
 
 

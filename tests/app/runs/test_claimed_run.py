@@ -119,9 +119,9 @@ def test_a_process_that_was_started_for_a_run_finds_it(room: Room, fabric: Fabri
     with pytest.raises(InvalidInput):
         fabric.own_run()
     run = fabric.claim(task_id, agent="ada").run_id
-    fabric._run = run
-    with fabric.own_run() as work:
+    worker = fabric.as_actor("pm", run)
+    with worker.own_run() as work:
         assert (work.run_id, work.attempt) == (run, 1)
         work.complete("done")
     with pytest.raises(StaleLease):
-        fabric.own_run()
+        worker.own_run()

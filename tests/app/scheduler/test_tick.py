@@ -330,7 +330,7 @@ def test_backlog_is_promoted_when_what_it_waits_for_is_done(room: Room, fabric: 
 
 def test_a_promotion_that_has_become_wrong_is_not_carried_out(room: Room, fabric: Fabric) -> None:
     task_id = room.task("backlog")
-    tick = Tick(fabric)
+    tick = Tick(fabric.services.environment, fabric.services.dispatcher)
     snapshot = tick.snapshot(explain=True)
     fabric.edit(task_id, metadata={"draft": True})
     (action,) = tick.planned(snapshot).actions

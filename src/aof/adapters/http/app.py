@@ -27,6 +27,7 @@ from aof.adapters.http.api.routes import operation_routes
 from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.limits.failures import Failures
 from aof.adapters.http.limits.grants import Grants, ValidTokens
+from aof.adapters.http.limits.screen import Screen
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.limits.watcher import Tell, log_it, watch
 from aof.app.async_bridge import Follower
@@ -82,7 +83,10 @@ def make_app(
     mounts: dict[str, Mounted] | None = None,
     traffic: Traffic | None = None,
 ) -> Starlette:
-    """The application on one data directory; `traffic` is what its server counts with."""
+    """The application on one data directory; `traffic` is what its server counts with.
+
+    Its server may ask `state.refuse` about the first bytes of each connection.
+    """
     mounted = mounts or {}
     described = document(settings.version)
     counted = traffic or Traffic()
@@ -133,20 +137,23 @@ def make_app(
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
     )
+    failures = Failures(settings.failures_per_minute)
     guard = Middleware(
         Guard,
         authenticate=settings.authenticate,
         limits=limits,
         grants=grants,
-        failures=Failures(settings.failures_per_minute),
+        failures=failures,
         traffic=counted,
     )
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[guard],
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _fault},
     )
+    app.state.refuse = Screen(settings.authenticate, failures, counted, _OPEN).refusal
+    return app
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -16,10 +16,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from aof.adapters.http.api.responses import failure
 from aof.adapters.http.limits.failures import Failures
 from aof.adapters.http.limits.grants import Grants
+from aof.adapters.http.limits.screen import bearer, too_many_failures
 from aof.adapters.http.limits.traffic import Traffic, network_of
 from aof.adapters.http.names import check_names
 from aof.app.operations.call import Caller
-from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge, TooManyRequests, Unauthenticated
+from aof.core.model.errors import AofError, InvalidInput, PayloadTooLarge, Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
@@ -85,9 +86,7 @@ class Guard:
         """What to tell somebody without a valid token, in the time that the address has earned."""
         self._traffic.note("failed_authentication", address)
         if not await self._failures.slowed(address):
-            return TooManyRequests(
-                "there were too many failed authentications from this address", "wait, and use a valid token"
-            )
+            return too_many_failures()
         return Unauthenticated(
             "this server needs a token that it knows",
             "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
@@ -135,8 +134,7 @@ class Guard:
         """Who the token is of. Of two nobody can say which is meant, and a proxy may have looked at the other one."""
         if any(len(headers.getlist(name)) > 1 for name in ("authorization", RUN_SECRET)):
             return None
-        kind, _, token = headers.get("authorization", "").partition(" ")
-        caller = self._authenticate(token.strip() if kind.lower() == "bearer" and token.strip() else None)
+        caller = self._authenticate(bearer(headers.get("authorization", "")))
         secret = headers.get(RUN_SECRET)
         return msgspec.structs.replace(caller, secret=secret) if caller is not None and secret else caller
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import h11
@@ -19,6 +20,7 @@ from uvicorn.server import ServerState
 from aof.adapters.http.limits.connections import Accepted, Connections, State
 from aof.adapters.http.limits.traffic import Cause, Traffic, network_of
 
+Refuse = Callable[[bytes, str], bytes | None]
 Phase = Literal["headers", "body", "rest", "closing", "idle", "answering"]
 _REST: Final = 2.0  # seconds for what is left of a body once the response has been sent
 _AFTER_BODY: Final = 1.0  # the application says itself that a body is late; this is for when it does not read
@@ -49,6 +51,7 @@ class BoundedProtocol(H11Protocol):
         times: Times,
         connections: Connections,
         traffic: Traffic,
+        refuse: Refuse | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.logger = _quiet
@@ -61,6 +64,7 @@ class BoundedProtocol(H11Protocol):
         self._stall: asyncio.TimerHandle | None = None
         self._unread = 0
         self._asked = False  # whether a first request has come
+        self._refuse = refuse  # looks at the first bytes only
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The time for the first headers begins."""
@@ -72,6 +76,14 @@ class BoundedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Whatever comes, the deadline of the phase stays where it is."""
+        refuse, self._refuse = self._refuse, None
+        if refuse is not None and (refusal := refuse(data, self._address)) is not None:
+            self.transport.write(refusal)
+            self.transport.close()
+            self._follow()
+            return
+        if self.transport.is_closing():
+            return
         try:
             super().data_received(data)
         except Exception:  # noqa: BLE001 - what the parser cannot read ends this connection, without a traceback

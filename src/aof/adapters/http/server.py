@@ -7,27 +7,30 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
-from aof.adapters.http.limits.connections import Connections, Listener
+from aof.adapters.http.limits.connections import Accepted, Acceptor, Connections, Listener
 from aof.adapters.http.limits.traffic import Traffic
-from aof.adapters.http.protocol import BoundedProtocol, Times
+from aof.adapters.http.protocol import BoundedProtocol, Refuse, Times
 from aof.core.model.errors import Unavailable
 
 _GRACE = 5  # seconds that open streams get when the server stops
 _BACKLOG = 512
 _DEAD = 60_000  # milliseconds after which the kernel gives up on a peer that acknowledges nothing
 _STARTUP_FAILED = 3
+_FIRST_BYTES = 4_096
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What connections may take: their number in total and per address, and the time of each wait."""
 
-    connections: int = 512
-    per_address: int = 256
+    connections: int = 4096
+    per_address: int = 2048
     times: Times = Times()
 
 
@@ -67,7 +70,10 @@ def tls(certificate: str, key: str) -> ssl.SSLContext:
 
 
 class HttpServer:
-    """One application on some bound sockets; `run` blocks until `stop` is called from anywhere."""
+    """One application on some bound sockets; `run` blocks until `stop` is called from anywhere.
+
+    `refuse` gets the first bytes of each connection, and may answer them in the application's place.
+    """
 
     def __init__(
         self,
@@ -78,12 +84,13 @@ class HttpServer:
         limits: ServerLimits | None = None,
         traffic: Traffic | None = None,
         encrypted: ssl.SSLContext | None = None,
+        refuse: Refuse | None = None,
     ) -> None:
         limits, traffic = limits or ServerLimits(), traffic or Traffic()
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,
-            loop="asyncio",  # another one would not ask our listener whether there is a place
+            loop="asyncio",
             ws="none",
             lifespan="on",
             log_level="warning",
@@ -94,7 +101,7 @@ class HttpServer:
             timeout_keep_alive=max(int(limits.times.idle), 1),
             timeout_graceful_shutdown=_GRACE,
         )
-        self._server = _Server(config, started, limits, traffic, encrypted)
+        self._server = _Server(config, started, limits, traffic, encrypted, refuse=refuse)
         self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
 
     def run(self) -> None:
@@ -116,12 +123,17 @@ class _Server(uvicorn.Server):
         limits: ServerLimits,
         traffic: Traffic,
         encrypted: ssl.SSLContext | None,
+        *,
+        refuse: Refuse | None,
     ) -> None:
         super().__init__(config)
         self._started = started
         self._limits = limits
         self._traffic = traffic
         self._encrypted = encrypted
+        self._refuse = refuse
+        self._acceptors: list[Acceptor] = []
+        self.servers = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
@@ -129,7 +141,6 @@ class _Server(uvicorn.Server):
         if self.lifespan.should_exit:
             sys.exit(_STARTUP_FAILED)
         connections = Connections(self._limits.connections, self._limits.per_address, self._traffic)
-        loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.Protocol:
             return BoundedProtocol(
@@ -139,21 +150,62 @@ class _Server(uvicorn.Server):
                 times=self._limits.times,
                 connections=connections,
                 traffic=self._traffic,
+                refuse=self._refuse,
             )
 
-        self.servers = []
         for bound in sockets or ():
+            bound.listen(_BACKLOG)
             encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
-            listener = Listener.of(bound, connections, self._traffic)
-            self.servers.append(
-                await loop.create_server(
-                    protocol,
-                    sock=listener,
-                    backlog=_BACKLOG,
-                    ssl=encrypted,
-                    ssl_handshake_timeout=self._limits.times.headers if encrypted is not None else None,
-                )
+            serve = partial(
+                _begin,
+                protocol=protocol,
+                encrypted=encrypted,
+                seconds=self._limits.times.headers,
+                refuse=self._refuse,
             )
+            self._acceptors.append(Acceptor(Listener.of(bound, connections, self._traffic), serve))
         self.started = True
         if self._started is not None:
             self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, and end after what is being answered."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+
+
+async def _begin(
+    connection: Accepted,
+    *,
+    protocol: Callable[[], asyncio.Protocol],
+    encrypted: ssl.SSLContext | None,
+    seconds: float,
+    refuse: Refuse | None,
+) -> None:
+    """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
+    if encrypted is None and refuse is not None and _refused(connection, refuse):
+        return
+    with suppress(OSError):
+        await asyncio.get_running_loop().connect_accepted_socket(
+            protocol,
+            connection,
+            ssl=encrypted,
+            ssl_handshake_timeout=seconds if encrypted is not None else None,
+        )
+
+
+def _refused(connection: Accepted, refuse: Refuse) -> bool:
+    """Answer what has come already, without a transport and a parser, if it is refused."""
+    connection.settimeout(0)
+    try:
+        begun = connection.recv(_FIRST_BYTES, socket.MSG_PEEK)
+        refusal = refuse(begun, connection.address)
+        if refusal is None:
+            return False
+        connection.recv(_FIRST_BYTES)  # unread bytes would make the kernel reset the connection, and lose the answer
+        connection.send(refusal)
+    except OSError:
+        return False
+    connection.close()
+    return True

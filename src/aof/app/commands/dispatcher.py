@@ -1,45 +1,106 @@
-"""How a fabric has a command carried out: whose it is, under which policy, who is told. Must not know any surface."""
+"""The way of every command: identify → policy → execute → notify. Must not know any surface, store or rule."""
 
 from __future__ import annotations
 
 import msgspec
 
 from aof._support.typed import ready
-from aof.app.commands import notifications, unit_of_work
+from aof.app.commands import identity, notifications, unit_of_work
+from aof.app.operations import results
 from aof.app.operations.arguments import invalid
-from aof.app.org.service import Organising
-from aof.core.model import commands as c
+from aof.core.model.errors import NotAttached
+from aof.core.model.ids import OURSELVES, task_of_run
+from aof.core.runs import authentication as proofs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.environment import Environment
+    from aof.app.commands.principal import Principal
     from aof.app.commands.unit_of_work import Done
+    from aof.app.operations.results import Moved
+    from aof.core.model.commands import OnTask
     from aof.core.model.task import Task
-    from aof.ports.notifier import Notifier
 
 
-class Carrying(Organising):
-    """The part of a fabric that every operation which changes something goes through."""
+class Dispatcher:
+    """Has commands carried out for one principal."""
 
-    _actor: str
-    _run: str | None
-    _notifier: Notifier | None = None
+    def __init__(self, environment: Environment, principal: Principal, authentication: Authentication) -> None:
+        self._environment = environment
+        self._principal = principal
+        self._authentication = authentication
 
-    def _command(self, kind: type[c.OnTask], given: dict[str, Any]) -> c.OnTask:
+    @property
+    def actor(self) -> str:
+        """The name of the caller."""
+        return self._principal.actor
+
+    def dispatch(self, command: OnTask) -> Done:
+        """Carry out what the caller wants; the secret of a run that begins is told here and nowhere else."""
+        command = self._authentication.stamped(command)
+        if not _begins(command):
+            return self.dispatch_trusted(command)
+        random, digest = identity.draw()
+        done = self.dispatch_trusted(msgspec.structs.replace(command, secret_digest=digest))
+        begun = next((event for event in done.events if event.payload.get("secretDigest") == digest), None)
+        if begun is None:
+            return done
+        secret = proofs.secret_of(str(begun.run_id), begun.payload["agent"], random)
+        return msgspec.structs.replace(done, secret=secret)
+
+    def dispatch_trusted(self, command: OnTask) -> Done:
+        """Carry out a command of AOF itself, or one whose caller is known.
+
+        A task that somebody wrote by hand begins its workflow when it is first taken.
+        """
+        try:
+            return self._execute(command)
+        except NotAttached as refused:
+            attach = self._environment.templates.attaching(
+                refused.details["task_id"], refused.details["workflow"], OURSELVES
+            )
+            self._execute(attach)
+            return self._execute(command)
+
+    def _execute(self, command: OnTask) -> Done:
+        here = self._environment
+        done = unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
+        if here.notifier is not None and done.events:
+            notifications.tell(here.notifier, done, here.lookup.get)
+        return done
+
+    def command(self, kind: type[OnTask], given: dict[str, Any]) -> OnTask:
+        """A command from values that a caller gave; raises InvalidInput."""
+        given = given | {"actor": given.get("actor") or self._principal.actor}
         try:
             return msgspec.convert(given, ready(kind))
         except msgspec.ValidationError as error:
             raise invalid(str(error), kind, given) from None
 
-    def _execute(self, command: c.OnTask) -> Done:
-        done = unit_of_work.execute(self.store, self._clock, self._policy_for(command), command)
-        if self._notifier is not None and done.events:
-            notifications.tell(self._notifier, done, self.get)
-        return done
+    def on_task(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Done:
+        """Dispatch a command about one task, in the name of the caller's run where that holds the task."""
+        full = self._environment.lookup.resolve(task_id)
+        run = given.pop("run", None)
+        own = self._principal.run
+        if run is None and own is not None and task_of_run(own) == full:
+            run = own
+        return self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
+
+    def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
+        """The same, answered with the status that the task has now."""
+        task = require_task(self.on_task(kind, task_id, **given))
+        return results.Moved(task_id=task.id, status=task.status)
 
 
-def there(done: Done) -> Task:
+def require_task(done: Done) -> Task:
     """The task of a command that cannot succeed without one."""
     assert done.task is not None
     return done.task
+
+
+def _begins(command: OnTask) -> bool:
+    """Whether the command may begin a run that goes on after it."""
+    return hasattr(command, "secret_digest") and getattr(command, "status", "in-progress") == "in-progress"

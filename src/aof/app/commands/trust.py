@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.scheduling.crew import STARTED
-from aof.ports.trust import Command
+from aof.ports.trust import Command, Trust
 
 NOTIFY = "notify"
 
@@ -43,6 +43,12 @@ def declared(chart: OrgChart | None, notify: Sequence[str], file: str | None = N
         yield of_notifications(notify)
     if file is not None:
         yield of_notification_file(file)
+
+
+def untrusted(trust: Trust | None, agent: Agent) -> str | None:
+    """Why the command of an agent must not be started, if so. Without a keeper of trust every command may."""
+    command = of_agent(agent)
+    return None if trust is None or trust.covers(command) else refusal(command)
 
 
 def refusal(command: Command) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aof.app import faults
+from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.operations.results import Result
 from aof.core.model.errors import AofError
@@ -15,7 +16,8 @@ from aof.core.model.policy import Policy
 from aof.ports.clock import Clock
 from aof.ports.org import OrgSource
 from aof.ports.progress import Say, silent
-from aof.ports.store import Problem, Store
+from aof.ports.store import Store
+from aof.ports.working_copy import Problem
 
 
 class Unaccepted(Result, frozen=True, kw_only=True):
@@ -44,18 +46,38 @@ class Diagnosis(Result, frozen=True, kw_only=True):
     advice: tuple[Problem, ...] = ()
 
 
+class MaintenanceService:
+    """Takes in what people did to the files, and finds and heals what is wrong."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def sync(self, *, say: Say = silent) -> Synced:
+        """Take in everything that people did to the files."""
+        here = self._environment
+        return sync(here.store, here.clock, here.policy, say=say)
+
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
+        """Compare everything with everything else; `fix` heals what can be healed without a person."""
+        here = self._environment
+        return doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+
+
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
     """Take in every edit, move and new file; what cannot be taken in is told."""
+    files = store.working_copy
+    if files is None:
+        return Synced()
     taken: list[str] = []
     new: list[str] = []
     refused: list[Unaccepted] = []
-    for path in store.nameless():
+    for path in files.untracked_files():
         try:
-            store.name(path, clock.now())
+            files.adopt(path, clock.now())
         except Exception as error:  # noqa: BLE001 - the edge of one file
             refused.append(_unaccepted(path, error))
     say("comparing the files with the log")
-    for task_id in store.unsettled():
+    for task_id in files.modified_tasks():
         say(f"taking in {task_id}")
         try:
             before, after = settle(store, clock, policy, task_id, odd=True)
@@ -87,13 +109,16 @@ def doctor(
     before, advised = _problems(store, clock, policy, org)
     if not fix:
         return Diagnosis(ok=not before, problems=before, advice=advised)
+    files = store.working_copy
+    if files is None:
+        return Diagnosis(ok=not before, problems=before, advice=advised)
     say("mending")
-    store.heal()
-    for task_id in store.announced(store.checkup().edited):
+    files.repair()
+    for task_id in files.preloaded(files.diagnose().edited):
         if refusal(store, clock, policy, task_id) is None:
             settle(store, clock, policy, task_id)
         else:
-            store.put_aside(task_id)
+            files.quarantine(task_id)
     say("looking again")
     after, advice = _problems(store, clock, policy, org)
     left = {*after, *advice}
@@ -105,8 +130,11 @@ def _problems(
     store: Store, clock: Clock, policy: Policy, org: OrgSource | None
 ) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """What is wrong, and what could be better."""
-    found = store.checkup()
-    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in store.announced(found.edited)]
+    files = store.working_copy
+    if files is None:
+        return tuple(_of_chart(org)), ()
+    found = files.diagnose()
+    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
     return (*found.problems, *judged, *_of_chart(org)), found.advice
 

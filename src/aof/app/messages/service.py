@@ -1,63 +1,80 @@
-"""Operations about messages, sessions and handoffs. Must not know which store or channel is in use.
-
-What only a message needs is loaded when one arrives.
-"""
+"""Operations about messages and sessions. Must not know which store or channel is in use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from aof.app.commands.authenticated import Asking
+from aof.app.messages import router
 from aof.app.operations import results
+from aof.app.runs import recovery
 from aof.core.messages import session
 from aof.core.model import events, workflow_state
-from aof.core.model.errors import Call, HandoffNotFound, InvalidInput, UnreadableResult, UnreadableTask
+from aof.core.model.errors import Call, InvalidInput
 from aof.core.model.ids import task_of_run
-from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.dispatcher import Dispatcher
+    from aof.app.commands.environment import Environment
+    from aof.app.commands.principal import Principal
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Applied, Sent
-    from aof.core.model.commands import OnTask
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
     from aof.core.model.task import Task
 
+_FEW = 10  # messages that one send delivers without a pause
+_LONGEST_PAUSE = 0.05  # seconds
 
-class Messaging(Asking):
-    """What agents tell AOF, and what AOF makes of a run that has ended."""
 
-    _run_of: Callable[[str], str | None] | None = None  # of a caller that may hold several tasks
+class MessageService:
+    """What agents tell AOF, and what AOF makes of a session that has ended."""
+
+    def __init__(
+        self, environment: Environment, principal: Principal, authentication: Authentication, dispatcher: Dispatcher
+    ) -> None:
+        self._environment = environment
+        self._principal = principal
+        self._authentication = authentication
+        self._dispatcher = dispatcher
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
         `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
-        limit; what comes after the limit is refused with one answer, the last.
+        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
+        followed by a pause as long as it took, so that others get half of the time.
         """
-        from aof.app.messages.router import Router
-
-        router = Router(
-            self.store, self._clock, self._ask, self._actor, run_of=self._run_of, proven=self._session_name()
+        here, caller = self._environment, self._principal
+        delivery = router.Router(
+            here.store,
+            here.clock,
+            self._dispatcher.dispatch,
+            caller.actor,
+            run_of=caller.run_of,
+            proven=self._authentication.session_name(),
         )
         waiting, answers = _flat(messages), []
-        left = self._policy.messages_per_send
+        left = most = here.policy.messages_per_send
         for message in waiting:
             if left <= 0:
-                answers.append(router.refuse_rest(self._policy.messages_per_send, 1 + sum(1 for _ in waiting)))
+                answers.append(delivery.refuse_rest(most, 1 + sum(1 for _ in waiting)))
                 break
-            answers.append(router.deliver(message, run or self._run))
-            left -= answers[-1].outcome != "ignored"
+            began = here.clock.monotonic()
+            answers.append(delivery.deliver(message, run or caller.run))
+            if answers[-1].outcome == "ignored":
+                continue
+            left -= 1
+            if len(answers) > _FEW:
+                here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
         return tuple(answers)
 
     def remark(self, kind: str, payload: dict[str, Any]) -> None:
         """Put a remark about the service into the log, which concerns no task."""
-        from aof.app.messages.router import record
-
-        record(self.store, self._clock, events.Draft(type=kind, task_id="", payload=payload), self._actor)
+        draft = events.Draft(type=kind, task_id="", payload=payload)
+        router.record(self._environment.store, self._environment.clock, draft, self._principal.actor)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
         """Carry out what runs have reported: all of them, or those of one agent.
@@ -65,10 +82,12 @@ class Messaging(Asking):
         With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
         """
         applied: list[Applied] = []
-        agent = agent or (self._speaks_as() if run is None else None)
+        agent = agent or (self._authentication.only_name() if run is None else None)
         for task in self._sessions(agent, run):
-            ended = session.EndSession(actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._actor)
-            done = self._recovered(task, ended, self._ask)
+            ended = session.EndSession(
+                actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._principal.actor
+            )
+            done = recovery.recovered(self._environment, task, ended, self._dispatcher.dispatch, self._principal.actor)
             if task.gated and done is not None and done.task is not None:
                 applied += _of_hops(task, done.task, done.events)
             elif moves := _moves(done, task.id):
@@ -78,61 +97,15 @@ class Messaging(Asking):
     def _sessions(self, agent: str | None, run: str | None) -> Iterator[Task]:
         """The running tasks that the end of a session may concern."""
         if run is None:
-            tasks = self.store.find(self._reading.query(status="in-progress")).tasks
+            models = self._environment.read_models
+            tasks = self._environment.store.find(models.query(status="in-progress")).tasks
         elif (task_id := task_of_run(run)) is not None:
-            tasks = (self.get(task_id),)
+            tasks = (self._environment.lookup.get(task_id),)
         else:
             raise InvalidInput(f"{run[:80]!r} is no run", "name the run that the claim returned", Call("list", {}))
         for task in tasks:
             if _agent_of(task, agent, run):
                 yield task
-
-    def _recovered(self, task: Task, command: OnTask, carry_out: Callable[[OnTask], Done]) -> Done | None:
-        """Go on with the others where a person must look at one."""
-        try:
-            return carry_out(command)
-        except UnreadableTask:
-            return None  # until somebody has corrected its file
-        except UnreadableResult as problem:
-            self._reject_result(task, problem)
-            return None
-
-    def _reject_result(self, task: Task, problem: UnreadableResult) -> None:
-        """Said once for each run and problem, however often somebody looks."""
-        from aof.app.messages.router import record
-
-        run = task.lease.run_id if task.lease is not None else None
-        payload = {"reason": problem.code, "detail": problem.message}
-        kind = "protocol.message.rejected"
-        said = (event for event in self.store.events(task_id=task.id) if event.type == kind and event.run_id == run)
-        if not any(event.payload == payload for event in said):
-            draft = events.Draft(type=kind, task_id=task.id, run_id=run, payload=payload)
-            record(self.store, self._clock, draft, self._actor)
-
-    def handoffs(
-        self, *, task: str | None = None, from_agent: str | None = None, to_agent: str | None = None
-    ) -> tuple[Handoff, ...]:
-        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent."""
-        task_id = self.resolve(task) if task is not None else None
-        return tuple(
-            handoff
-            for handoff in self.store.handoffs()
-            if task_id in (None, handoff.task_id, handoff.parent_task_id)
-            and from_agent in (None, handoff.from_agent)
-            and to_agent in (None, handoff.to_agent)
-        )
-
-    def handoff(self, handoff_id: str) -> Handoff:
-        """One handoff."""
-        from aof.core.model.handoff import task_of_handoff
-
-        task_id = task_of_handoff(handoff_id)
-        if task_id is not None:
-            with self.store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
-                found = [handoff for handoff in unit.handoffs(task_id) if handoff.id == handoff_id]
-            if found:
-                return found[0]
-        raise HandoffNotFound(f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoffs", {}))
 
 
 def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:

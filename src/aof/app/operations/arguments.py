@@ -23,59 +23,49 @@ if TYPE_CHECKING:
     _Class = TypeVar("_Class", bound=type)
     _Kind = tuple[Any, frozenset[type]]
 
+_VARIABLE = 0x08  # a function with this flag takes any keyword
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def checked(filters: Callable[..., Any], *, leave: tuple[str, ...] = ()) -> Callable[[_Class], _Class]:
-    """A decorator for a class of operations; `**filters` of an operation are those that the given function takes."""
-
-    def decorate(operations: _Class) -> _Class:
-        for name in dir(operations):
-            function = getattr(operations, name)
-            if isinstance(function, FunctionType) and not name.startswith("_") and name not in leave:
-                setattr(operations, name, _checking(function, filters))
-        return operations
-
-    return decorate
+def checked(operations: _Class) -> _Class:
+    """A decorator for a class of operations: wrong types are refused before anything is asked."""
+    for name, function in list(vars(operations).items()):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            setattr(operations, name, _checking(function))
+    return operations
 
 
-def _checking(function: FunctionType, filters: Callable[..., Any]) -> Callable[..., Any]:
+def _checking(function: FunctionType) -> Callable[..., Any]:
     code = function.__code__
-    count = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[1 : code.co_argcount]
-    takes_filters = code.co_varnames[count : count + 1] == ("filters",)
-    sources = (function, filters) if takes_filters else (function,)
+    takes_any = bool(code.co_flags & _VARIABLE)
     known: dict[str, _Kind | None] = {}
 
     @wraps(function)
     def call(self: Any, *args: Any, **given: Any) -> Any:
         for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
             if name not in known:  # worked out when it is first given, and only for what is
-                known[name] = _kind(sources, name)
+                known[name] = _kind(function, name)
             kind = known[name]
             if kind is not None:
                 if type(value) not in kind[1]:
                     _check(name, value, kind[0])
-            elif takes_filters:
-                there = ", ".join(sorted(filter(_is_parameter, (*function.__annotations__, *filters.__annotations__))))
-                raise InvalidInput(f"there is no filter {name[:80]!r}", f"use one of: {there}")
+            elif not takes_any:
+                there = ", ".join(one for one in function.__annotations__ if one != "return")
+                raise InvalidInput(f"there is no parameter {name[:80]!r}", f"use one of: {there}")
         return function(self, *args, **given)
 
     return call
 
 
-def _is_parameter(name: str) -> bool:
-    return name not in ("return", "filters")
-
-
-def _kind(sources: tuple[Callable[..., Any], ...], name: str) -> _Kind | None:
+def _kind(function: FunctionType, name: str) -> _Kind | None:
     """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
-    for source in sources:
-        if _is_parameter(name) and (text := source.__annotations__.get(name)) is not None:
-            kind = _evaluated(text, source.__globals__)
-            plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
-            return kind, frozenset(plain | {int} if float in plain else plain)
-    return None
+    text = function.__annotations__.get(name)
+    if text is None or name == "return":
+        return None
+    kind = _evaluated(text, function.__globals__)
+    plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
+    return kind, frozenset(plain | {int} if float in plain else plain)
 
 
 def _evaluated(text: str, names: dict[str, Any]) -> Any:

@@ -101,16 +101,18 @@ def perform(
     actor = admitted(operation, params, caller, lends=lends)
     if problem := limits.name("actor", actor):
         raise problem
-    view = fabric.as_actor(actor)  # and not for the run that the serving process may have
+    principal = fabric.services.principal.but(actor=actor, run=None)  # not for the serving process's own run
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
     if run_of is not None and operation.runs:
-        view = view._view(_run_of=run_of)  # noqa: SLF001 - the same room
+        principal = principal.but(run_of=run_of)
     if operation.effect != "read":
-        view = view._known_as(_identity(caller, worker=operation.runs, binds=binds))  # noqa: SLF001 - the same room
+        known = _identity(caller, worker=operation.runs, binds=binds)
+        principal = principal.but(known=known, secret=None)
+    view = fabric.on_behalf_of(principal)
     if operation.ask is not None:
         return operation.ask(view, values)
     return getattr(view, operation.name)(**values)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from aof.app.commands import unit_of_work
 from aof.app.queries.lists import Listed, Summary
 from aof.core.model import times
-from aof.core.model.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
-from aof.core.model.ids import is_part, is_task_id, task_of_run
+from aof.core.model.errors import InvalidInput
 from aof.core.model.lifecycle import STATUSES
 from aof.core.runs import lease_clock
 from aof.core.tasks import normalized_status
+from aof.ports import store
 from aof.ports.lists import Query, Row, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.org.chart_in_force import ChartInForce
+    from aof.app.queries.lookup import Lookup
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
     from aof.core.model.task import Task
@@ -27,40 +28,20 @@ if TYPE_CHECKING:
     from aof.ports.store import Store, Unit
 
 
-class Reading:
-    """The questions that can be asked of a store."""
+class ReadModels:
+    """What lists and views are made of."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy) -> None:
+    def __init__(self, store: Store, clock: Clock, policy: Policy, chart: ChartInForce, lookup: Lookup) -> None:
         self._store = store
         self._clock = clock
         self._policy = policy
-        self.noting: Callable[[], Callable[[Task], str | None] | None] = lambda: None
-
-    def resolve(self, part: str) -> str:
-        """The full ID that a part stands for."""
-        asked = _text(part)
-        part = _as_meant(asked)
-        if is_task_id(part):
-            return part
-        found = self._store.ids(part) if is_part(part) else ()
-        if len(found) == 1:
-            return found[0]
-        padded = part.zfill(3)
-        if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
-            hint, call = f"did you mean '{padded}'?", None
-        elif found:
-            hint, call = f"use more of the ID, such as '{found[-1].removeprefix('TASK-')}'", None
-        else:
-            hint, call = "list what there is", Call("list", {})
-        if not found:
-            raise TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
-        shown = ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")  # noqa: PLR2004
-        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
+        self._chart = chart
+        self._lookup = lookup
 
     def query(
         self,
         *,
-        status: str | tuple[str, ...] | None = None,
+        status: str | Sequence[str] | None = None,
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
@@ -68,7 +49,7 @@ class Reading:
         archived: bool = False,
     ) -> Query:
         """The filters that all lists share, checked."""
-        wanted = (status,) if isinstance(status, str) else status or ()
+        wanted = (status,) if isinstance(status, str) else tuple(status or ())
         for name in wanted:
             if name not in STATUSES:
                 there = ", ".join(STATUSES)
@@ -83,10 +64,6 @@ class Reading:
         """Tasks in the order of their IDs."""
         page = self._page(query)
         return Listed(total=page.total, tasks=page.rows)
-
-    def ready(self, query: Query) -> Listed:
-        """What could be claimed right now, most urgent first."""
-        return self.listed(self.runnable(query))
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing."""
@@ -111,26 +88,28 @@ class Reading:
 
     def _page(self, query: Query) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
-        if self.noting() is None:
+        if self._chart.noting() is None:
             return self._store.rows(query)
         page = self._store.find(query)
         return Rows(page.by_status, self.rows(page.tasks))
 
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
-        note = self.noting() or (lambda _task: None)
+        note = self._chart.noting() or (lambda _task: None)
+        files = self._store.working_copy
         return tuple(
-            Row.of(task, task.blocked.reason if task.blocked else note(task), self._store.odd(task)) for task in tasks
+            Row.of(
+                task,
+                task.blocked.reason if task.blocked else note(task),
+                files.file_status(task) if files is not None else None,
+            )
+            for task in tasks
         )
 
     def show(self, task_id: str) -> dict[str, Any]:
         """The whole of one task."""
-        from aof.ports.store import Scope
-
-        task = unit_of_work.look(self._store, self._clock, self._policy, self.resolve(task_id))
-        if task is None:
-            raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
-        with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
+        task = self._lookup.get(task_id)
+        with self._store.unit(store.Scope(read=frozenset({task.id}))) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
         shown: dict[str, Any] = msgspec.to_builtins(task)
@@ -153,20 +132,6 @@ def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
     """The sign of life of its run; of several hops the one that lasts longest."""
     beats = [beat for place in task.run_places if (beat := unit.heartbeat(place)) is not None]
     return max(beats, key=lambda beat: beat.expires_at, default=None)
-
-
-def _text(given: object) -> str:
-    """Callers without a type checker may send anything; only text can stand for a task."""
-    return given.strip() if isinstance(given, str) else ""
-
-
-def _as_meant(part: str) -> str:
-    """The part as it is written in IDs: people type `#007` and `task-…`, and copy the IDs of runs."""
-    part = part.removeprefix("#")
-    upper = part.upper()
-    # The random part of a run's ID is in lower case.
-    task = task_of_run(f"RUN{part[3:].lower()}") if upper.startswith("RUN-") else None
-    return task or upper
 
 
 def _is_count(given: object) -> bool:

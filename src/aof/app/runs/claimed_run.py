@@ -13,16 +13,15 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from aof.app.operations.results import Claimed, Moved, Reported, Sent
-from aof.app.scheduler.service import Scheduling
-from aof.core.model import workflow_state
-from aof.core.model.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
-from aof.core.model.ids import attempt_of, task_of_run
-from aof.core.model.task import Lease, Task
+from aof.app.runs.grant import Grant
+from aof.core.model.errors import AofError, Conflict, NotFound, StaleLease
+from aof.core.model.ids import attempt_of
+from aof.core.model.task import Task
 from aof.core.runs.lease import BEATS_A_LEASE
 from aof.core.validation.limits import NOTES
 
@@ -46,9 +45,9 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod
-    def of(cls, fabric: Scheduling, task: Task, run: str | None = None, secret: str | None = None) -> Self:
+    def of(cls, fabric: Fabric, grant: Grant) -> Self:
         """The run that holds the task now, or a hop of it. Its secret goes along with everything it does."""
-        lease, hop = holding(task, run)
+        (lease, hop), task, secret = grant.holding, grant.task, grant.secret
         assert lease is not None
         held = cls(
             task_id=task.id,
@@ -60,7 +59,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
             file_path=fabric.store.path_of(task),
             secret=secret or msgspec.UNSET,
         )
-        held.__dict__["care"] = _Care(cast("Fabric", fabric), lease.ttl_ms / 1000 / BEATS_A_LEASE)
+        held.__dict__["care"] = _Care(fabric, lease.ttl_ms / 1000 / BEATS_A_LEASE)
         return held
 
     @property
@@ -162,32 +161,3 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
         if not care.proves and isinstance(self.secret, str):
             care.fabric, care.proves = care.fabric.as_run(self.secret), True
         return care.fabric
-
-
-def own_run(fabric: Scheduling, run_id: str | None) -> Held:
-    """The run that somebody else claimed for this process."""
-    task_id = task_of_run(run_id or "")
-    if run_id is None or task_id is None:
-        raise InvalidInput(
-            "this process was not started for a run", "claim a task instead", Call("claim", {"agent": "…"})
-        )
-    task = fabric.get(task_id)
-    lease, _ = holding(task, run_id)
-    if lease is None or lease.run_id != run_id:
-        raise StaleLease(
-            f"run {run_id} no longer holds {task_id}", "stop this work", Call("show", {"task_id": task_id})
-        )
-    return Held.of(fabric, task, run_id)
-
-
-def holding(task: Task, run: str | None) -> tuple[Lease | None, str | None]:
-    """The lease of a run, and the hop that it holds where the task is gated."""
-    if not task.gated:
-        return task.lease, None
-
-    held = (
-        (hop.lease, hop.id)
-        for hop in workflow_state.workflow_of(task).hops
-        if hop.lease is not None and hop.run_id == run
-    )
-    return next(held, (None, None))

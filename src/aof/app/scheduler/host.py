@@ -14,13 +14,14 @@ from typing import Any
 
 import msgspec
 
+from aof.app.commands import trust
 from aof.app.fabric import Fabric
 from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
-from aof.app.runs.claimed_run import holding
+from aof.app.runs.grant import holding
 from aof.app.scheduler.steps import Steps
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError, Conflict, NotFound, RunnerFailed
@@ -62,8 +63,9 @@ class Hosting:
     """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
-        self._fabric = fabric._as_service()  # noqa: SLF001 - the same room
-        self._clock = fabric._clock  # noqa: SLF001 - the same room
+        self._environment = fabric.services.environment
+        self._fabric = fabric.on_behalf_of(fabric.services.principal.as_service())
+        self._clock = self._environment.clock
         self._tell = tell
         self._faults = faults or Faults(self._clock, tell)
         self._runs: dict[str, _Hosted] = {}
@@ -103,7 +105,7 @@ class Hosting:
         known = chart.by_id.get(agent)
         if known is None or known.runner.kind not in STARTED:
             return f"{agent} is not started by a service any more"
-        if why := self._fabric._untrusted(known):  # noqa: SLF001 - the same room
+        if why := trust.untrusted(self._environment.trust, known):
             self._warn_of_trust(known, why)
             return why
         place = run_place(task.id, hop)
@@ -116,7 +118,7 @@ class Hosting:
             self.runner.give_back(place)
 
     def _within_limits(self, task: Task, known: Agent, hop: str | None) -> str | None:
-        most = self._fabric._policy.scheduling.max_concurrent  # noqa: SLF001 - the same room
+        most = self._environment.policy.scheduling.max_concurrent
         if most is None:
             return self._begun(task, known, hop)
         with self._fabric.store.unit(Scope(names=frozenset({"scheduler"}))):
@@ -383,15 +385,21 @@ class Hosting:
         self._do(c.Fail(actor=OURSELVES, task_id=task_id, run=run_id, code=code, message=message, cause=cause))
 
     def _do(self, command: c.OnTask) -> None:
-        self._fabric._execute(command)  # noqa: SLF001 - the same room
+        self._fabric.services.dispatcher.dispatch_trusted(command)
 
     def _deliver(self, work: Work, text: str) -> None:
         message = self._of(work).output.message_in(text)
         if message is None:
             return
-        for sent in self._fabric._passing_on(work.agent).send(message, run=work.run_id):  # noqa: SLF001 - the same room
+        for sent in self._speaking_for(work.agent).send(message, run=work.run_id):
             reason = f", {sent.reason}" if sent.reason else ""
             self._tell("message", work.task_id, f"{work.agent}: {sent.type or 'message'} {sent.outcome}{reason}")
+
+    def _speaking_for(self, agent: str) -> Fabric:
+        """The fabric for what a worker has printed; where callers are bound, it speaks as its agent only."""
+        if not self._fabric.binds_callers:
+            return self._fabric
+        return self._fabric.on_behalf_of(self._fabric.services.principal.passing_on(agent))
 
 
 _MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {

@@ -12,16 +12,18 @@ from typing import Protocol
 
 import msgspec
 
+from aof.app.commands import trust
+from aof.app.commands.dispatcher import Dispatcher
+from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
-from aof.app.scheduler.service import Scheduling
+from aof.app.runs import recovery
 from aof.core.handoffs import unanswered
 from aof.core.model import commands as c
 from aof.core.model.errors import AofError, UnusableOrgChart
 from aof.core.model.ids import OURSELVES, attempt_of
-from aof.core.model.policy import Policy
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import held_leases
@@ -31,9 +33,7 @@ from aof.core.scheduling.crew import STARTED, Crew, Nobody
 from aof.core.scheduling.org_crew import crew_of
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
-from aof.ports.clock import Clock
 from aof.ports.lists import Query
-from aof.ports.store import Store
 
 _WHENEVER = "9999"  # the plan looks at the time itself
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
@@ -83,13 +83,20 @@ class Host(Protocol):
 class Tick:
     """What one tick works with; without a host nothing is started."""
 
-    def __init__(self, fabric: Scheduling, host: Host | None = None, faults: Faults | None = None) -> None:
-        self._fabric = fabric
+    def __init__(
+        self,
+        environment: Environment,
+        dispatcher: Dispatcher,
+        host: Host | None = None,
+        faults: Faults | None = None,
+    ) -> None:
+        self._environment = environment
+        self._dispatcher = dispatcher
         self._host = host
-        self._faults = faults or Faults(fabric._clock)  # noqa: SLF001 - the same room
-        self._store: Store = fabric.store
-        self._clock: Clock = fabric._clock  # noqa: SLF001 - the same room
-        self._policy: Policy = fabric._policy  # noqa: SLF001 - the same room
+        self._faults = faults or Faults(environment.clock)
+        self._store = environment.store
+        self._clock = environment.clock
+        self._policy = environment.policy
         self._pending = Pending(self._store)
         self._trouble: AofError | None = None
         self._unended = False
@@ -190,7 +197,7 @@ class Tick:
     def crew(self) -> Crew:
         """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
         try:
-            return crew_of(self._fabric.org)
+            return crew_of(self._environment.chart.whole())
         except UnusableOrgChart as error:
             nobody = Nobody(error.message)
             return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
@@ -249,7 +256,7 @@ class Tick:
         return why_not
 
     def _execute(self, command: c.OnTask) -> Done:
-        return self._fabric._execute(command)  # noqa: SLF001 - the same room
+        return self._dispatcher.dispatch_trusted(command)
 
     def _did(self, command: c.OnTask) -> str | None:
         return None if self._execute(command).events else "it has changed in the meantime"
@@ -280,7 +287,7 @@ class Tick:
 
     def _ended_first(self, task: Task, action: Action) -> str | None:
         """End what still runs of a run before its task is given to somebody else; why that is not so, if so."""
-        orphans = self._fabric._orphans  # noqa: SLF001 - the same room
+        orphans = self._environment.orphans
         if orphans is None:
             return None
         for place, lease in held_leases(task):
@@ -299,7 +306,7 @@ class Tick:
         """A task's run, or only that of the hop that the action is about."""
         run = action.run_id if action.hop is not None else None
         expire = c.Expire(actor=OURSELVES, run=run, task_id=task.id)
-        return self._fabric._recovered(task, expire, self._execute)  # noqa: SLF001 - the same room
+        return recovery.recovered(self._environment, task, expire, self._execute, self._dispatcher.actor)
 
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:
@@ -322,8 +329,8 @@ class Tick:
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
-            known = self._fabric.org.by_id.get(action.agent or "")
-            untrusted = self._fabric._untrusted(known) if known is not None else None  # noqa: SLF001 - the same room
+            known = self._environment.chart.whole().by_id.get(action.agent or "")
+            untrusted = trust.untrusted(self._environment.trust, known) if known is not None else None
             return untrusted or f"{action.agent} is started by 'aof up'"
         return self._host.begin(task, action.agent, action.hop)
 

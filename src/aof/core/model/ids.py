@@ -6,9 +6,11 @@ IDs become file names, so they are matched whole and in ASCII. Must not know whe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 OURSELVES = "aof"  # who acts where AOF does something by itself
 NUMBER_DIGITS = 9  # at most
+_LONGEST = len("TASK-2026-02-21-") + NUMBER_DIGITS
 _PADDED = 3  # a number with more digits does not begin with zero
 _PART = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _PART_LENGTH = 40
@@ -30,6 +32,11 @@ def _two(month: str, day: str) -> bool:
 
 def is_task_id(text: str) -> bool:
     """Whether the text is a whole task ID and nothing else, not even a trailing newline."""
+    return len(text) <= _LONGEST and _has_form(text)
+
+
+@lru_cache(maxsize=1024)  # a commit asks this of the same ID several times
+def _has_form(text: str) -> bool:
     number = text[16:]
     return (
         text[:5] == "TASK-"

@@ -98,23 +98,29 @@ class Parts:
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # unless somebody goes on deleting
+                return self._make_folders()
+        return self._make_folders()
+
+    def _make_folders(self) -> None:
         self.disk.begin()
         for name in DIRECTORIES:
             path = f"{self.paths.root}/{name}"
-            if not _is_folder(path):
-                try:
+            for _ in range(_TRIES):  # others may make it and delete it meanwhile
+                found = _is_folder(path)
+                if found:
+                    break
+                if found is False:
+                    hint = "move what lies there away; nothing was changed"
+                    raise StorageFailed(f"{name} is no folder", hint, path=path)
+                with suppress(FileExistsError):
                     self.disk.make_dir(path)
-                except FileExistsError:
-                    if not _is_folder(path):  # else another process was faster
-                        hint = "move what lies there away; nothing was changed"
-                        raise StorageFailed(f"{name} is no folder", hint, path=path) from None
 
     def renew(self) -> None:
         """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""
-        for _ in range(_TRIES):
-            with suppress(FileNotFoundError):  # unless somebody goes on deleting
-                self.make_folders()
-                break
+        with suppress(FileNotFoundError):
+            self.make_folders()
         self.heads.reopen()
         self.intents.reopen()
 
@@ -130,12 +136,12 @@ class Parts:
         self.disk.close()
 
 
-def _is_folder(path: str) -> bool:
-    """Whether a folder of ours is there; a link to one is refused, for what is written there would lie elsewhere."""
+def _is_folder(path: str) -> bool | None:
+    """Whether a folder of ours is there, None for nothing; a link is refused: what is written would lie elsewhere."""
     try:
         found = os.stat(path, follow_symlinks=False).st_mode
     except FileNotFoundError:
-        return False
+        return None
     if stat.S_ISLNK(found):
         raise LinkInTheWay(path)
     return stat.S_ISDIR(found)

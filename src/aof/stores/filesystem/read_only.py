@@ -21,7 +21,7 @@ from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Checkup, Page, Scope
+from aof.ports.store import Page, Scope
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.os_errors import clearly
@@ -31,7 +31,7 @@ from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.log.wait import wait
 from aof.stores.filesystem.working_copy.files import TaskFiles
-from aof.stores.filesystem.working_copy.status import oddity
+from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
 from aof.stores.memory.unit import Kept, MemoryUnit
 
@@ -70,6 +70,28 @@ class ReadOnlyUnit(MemoryUnit):
         raise self._store.refusal()
 
 
+class ReadOnlyCopy:
+    """Keeps the contract of `ports.working_copy.WorkingCopy`; all but a look at one file needs the right to write."""
+
+    def __init__(self, store: ReadOnlyStore) -> None:
+        self._store = store
+        self.root = store.paths.root
+
+    def file_status(self, task: Task) -> str | None:
+        """Whether somebody changed the task's file, or it cannot be read."""
+        written = self._store.last_file(task.id)
+        if written is None:
+            return None
+        path, mark = written
+        return file_status(f"{self.root}/{path}", lambda data: digest(data) == mark)
+
+    def _refused(self, *_: object) -> NoReturn:
+        raise self._store.refusal()
+
+    modified_tasks = untracked_files = diagnose = repair = rebuild_index = checkpoint = watched = log_end = _refused
+    preloaded = adopt = quarantine = _refused
+
+
 class ReadOnlyStore(MemoryStore):
     """One data directory, as somebody sees it who may not write there. Safe for several threads."""
 
@@ -81,6 +103,16 @@ class ReadOnlyStore(MemoryStore):
         self._reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()
+        self._copy = ReadOnlyCopy(self)
+
+    @property
+    def working_copy(self) -> ReadOnlyCopy:
+        """The files, which can be looked at one by one."""
+        return self._copy
+
+    def last_file(self, task_id: str) -> tuple[str, str] | None:
+        """The file that the log wrote last for a task, and its digest."""
+        return next(iter(self._kept.one(task_id).last_files.items()), None)
 
     def refusal(self) -> ReadOnly:
         """What somebody is told who wants to change something."""
@@ -107,7 +139,10 @@ class ReadOnlyStore(MemoryStore):
     def rows(self, query: Query) -> Rows:
         """The same as a list."""
         page = self.find(query)
-        shown = (Row.of(task, task.blocked.reason if task.blocked else None, self.odd(task)) for task in page.tasks)
+        shown = (
+            Row.of(task, task.blocked.reason if task.blocked else None, self.working_copy.file_status(task))
+            for task in page.tasks
+        )
         return Rows(page.by_status, tuple(shown))
 
     def ids(self, part: str) -> tuple[str, ...]:
@@ -134,30 +169,6 @@ class ReadOnlyStore(MemoryStore):
         """Every handoff, or those of some tasks; oldest first."""
         self._caught_up()
         return super().handoffs(tasks)
-
-    def odd(self, task: Task) -> str | None:
-        """Whether somebody changed the task's file, or it cannot be read."""
-        written = next(iter(self._kept.one(task.id).last_files.items()), None)
-        if written is None:
-            return None
-        path, mark = written
-        return oddity(f"{self.paths.root}/{path}", lambda data: digest(data) == mark)
-
-    def unsettled(self) -> NoReturn:
-        """Refused: whoever asks wants to take in what people did."""
-        raise self.refusal()
-
-    def nameless(self) -> NoReturn:
-        """Refused, as above."""
-        raise self.refusal()
-
-    def checkup(self) -> Checkup:
-        """Refused: to compare everything with everything else, it has to be locked."""
-        raise self.refusal()
-
-    def heal(self) -> NoReturn:
-        """Refused."""
-        raise self.refusal()
 
     def head(self) -> int:
         """The number of the last event."""

@@ -17,10 +17,11 @@ from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
 from aof.ports.lists import Query, Row, Rows
 from aof.stores.base import fold
+from aof.stores.filesystem import loaded
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.lock_set import EVERY_STRIPE, Stripes
+from aof.stores.filesystem.io.lock_set import Stripes
 from aof.stores.filesystem.io.locks import Held
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
@@ -30,8 +31,9 @@ from aof.stores.filesystem.log import wait as waiting
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
+from aof.stores.filesystem.recovery.opening import Opening
 from aof.stores.filesystem.working_copy import changes, edits, git_files, markdown
-from aof.stores.filesystem.working_copy.status import oddity
+from aof.stores.filesystem.working_copy.status import file_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +42,15 @@ if TYPE_CHECKING:
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
-    from aof.ports.store import Checkup, Page, Scope
+    from aof.ports.store import Page, Scope
     from aof.stores.filesystem.index.index import Index
+    from aof.stores.filesystem.loaded import Loaded
     from aof.stores.filesystem.records.handoffs import Handoffs
     from aof.stores.filesystem.recovery.redo import Redo
-    from aof.stores.filesystem.unit import FilesystemUnit, Loaded
+    from aof.stores.filesystem.unit import FilesystemUnit
     from aof.stores.filesystem.working_copy.changes import Examined
 
-_CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
+_TRIES = 20
 
 
 class FilesystemStore(Parts):
@@ -78,15 +81,15 @@ class FilesystemStore(Parts):
             raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
-        self._checkpointed = 0
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
         self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
+        self._opening = Opening(self, self._boot, durable=durable)
         self._index: Index | None = None
         self.damage: LogDamaged | None = None
         try:
             with clearly("open the data directory"):
-                self._open()
+                self._opening.open()
         except LogDamaged as damage:
             self.damage = line_endings.explained(self.paths, damage)
             if not doctor:
@@ -146,106 +149,61 @@ class FilesystemStore(Parts):
             checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
         return fresh
 
-    def _open(self) -> None:
-        """The first opener under a new boot redoes what a power cut may have undone."""
-        self.make_folders()
-        known = checkpoint.load(self.paths)
-        if known is not None:
-            if not self.reader.holds(known.position):
-                takeover.refuse_or_take_over(self, known.position)
-            elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
-                flushed = self.log.flushed()
-                if flushed is not None and not self.reader.holds(flushed):
-                    takeover.refuse_or_take_over(self, flushed)
-            if known.boot == self._boot or not self.repairs:
-                self._checkpointed = known.position.seq
-                return
-        self.recover()
-
     @property
     def restarted(self) -> bool:
         """Whether the machine was restarted since anybody put right what a power cut may have undone."""
-        known = checkpoint.load(self.paths)
-        return known is not None and known.boot != self._boot
+        return self._opening.restarted
 
     def recover(self) -> None:
         """Redo what a power cut may have undone, unless somebody has under this boot."""
-        held = self.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
-        try:
-            known = checkpoint.load(self.paths)
-            if known is None:
-                self.recovery.new_here()
-            elif known.boot != self._boot:
-                self.recovery.after_power_cut(known.position)
-            else:
-                return
-            self._settle(held[1:])
-        finally:
-            self.locks.release(held)
+        self._opening.recover()
 
     def begin_anew(self, held: list[Held]) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
-        self.recovery.new_here()
-        self._settle(held)
-        self.damage, self.log.replaced = None, False
-
-    def _settle(self, held: list[Held]) -> None:
-        """Every stripe is held, and what it notes is done: the heads follow from the log up to its end."""
-        self.log.refresh(sound=True)
-        for lock in held:
-            self.intents.clear(lock, self.log.position)
-        self._save_checkpoint()
-
-    def _save_checkpoint(self) -> None:
-        """The caller holds every stripe, so that nothing is half written."""
-        self.log.refresh(sound=True)
-        self.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
-        position = self.log.position
-        checkpoint.save(self.paths, self.disk, self._boot, position)
-        self._checkpointed = position.seq
+        self._opening.begin_anew(held)
 
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
-        with clearly("sync the data directory"):
-            self.make_folders()
-            held = self.stripes.take_all()
-            try:
-                self._save_checkpoint()
-            finally:
-                self.locks.release(held)
+        self._opening.checkpoint()
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
         if self._log is not None and self._log.replaced:
             with clearly("take in another log"):
                 takeover.start_over(self)
-        if self._log is not None and self._log.seq - self._checkpointed > _CHECKPOINT_EVERY:
-            self._checkpointed = self._log.seq
-            self.checkpoint()
+        if self._log is not None:
+            self._opening.checkpoint_if_due(self._log.seq)
         return units.FilesystemUnit(self, scope)
 
     def load(self, task_id: str, *, writable: bool) -> Loaded:
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
         if not is_task_id(task_id):
-            return units.Loaded(None)
+            return loaded.Loaded(None)
         if task_id in self.doubted and writable:
             self.doubted.discard(task_id)
             return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
-        present = self.files.present(task_id)
-        if head is None and not present and self.heads.knows_day_of(task_id):
-            return units.Loaded(None)
-        if head is not None and present == [head.folder]:
+        if head is None:
+            if not self.files.present(task_id) and self.heads.knows_day_of(task_id):
+                return loaded.Loaded(None)
+        elif not self.files.elsewhere(task_id, head.folder):
             try:
                 found = read_seen(self.paths.task(head.folder, task_id))
             except OSError:
                 found = None
             if found is not None and head.matches(found[0]):
                 task = markdown.parse(found[0], archived=head.folder == "archive")
-                return units.Loaded(task, head.folder, found[1])
+                return loaded.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):  # where somebody deleted locks, two may put the same files right
+                return self._examined_once(task_id, writable=writable)
+            self.renew()
+        return self._examined_once(task_id, writable=writable)
+
+    def _examined_once(self, task_id: str, *, writable: bool) -> Loaded:
         history = self.histories.of(task_id)
         found = changes.examine(self.paths, self.files, history, task_id)
         while found.edit is not None or found.problem is not None:
@@ -258,17 +216,17 @@ class FilesystemStore(Parts):
         if found.intact:
             assert task is not None
             folder = folder_of(task)
-            return units.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
+            return loaded.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
         if found.problem is not None:
-            return units.Loaded(found.folded.task, None, None, found)
+            return loaded.Loaded(found.folded.task, None, None, found)
         if task is None and found.edit is None:
-            return units.Loaded(None)
+            return loaded.Loaded(None)
         if not writable:
             raise ports.ScopeTooNarrow(ports.Scope(write=frozenset({task_id})))
         if found.edit is None:
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
-        return units.Loaded(task, found.at, found.seen.get(found.at or ""), found)
+        return loaded.Loaded(task, found.at, found.seen.get(found.at or ""), found)
 
     def keep_attributes(self) -> None:
         """Older data directories do not tell git to keep line endings: the first change adds that."""
@@ -338,7 +296,7 @@ class FilesystemStore(Parts):
                     priority=one.priority,
                     agent=one.agent,
                     reason=one.reason,
-                    state=self._odd(one.id, "archive" if one.archived else one.status),
+                    state=self.file_status(one.id, "archive" if one.archived else one.status),
                 )
                 for one in found
             ),
@@ -389,49 +347,17 @@ class FilesystemStore(Parts):
         """Where the task's file lies, relative to the data directory."""
         return self.paths.relative(self.paths.task(folder_of(task), task.id))
 
-    def odd(self, task: Task) -> str | None:
-        """Whether somebody changed the task's file and nobody has taken that in yet, or it cannot be read."""
-        return self._odd(task.id, folder_of(task))
-
-    def _odd(self, task_id: str, folder: str) -> str | None:
+    def file_status(self, task_id: str, folder: str) -> str | None:
+        """Whether a task's file is what the log wrote; `folder` is where it should lie."""
         head = self.heads.get(task_id)
         if head is None:
-            return oddity(self.paths.task(folder, task_id), lambda _data: False)
-        return oddity(self.paths.task(head.folder, task_id), head.matches)
+            return file_status(self.paths.task(folder, task_id), lambda _data: False)
+        return file_status(self.paths.task(head.folder, task_id), head.matches)
 
-    def unsettled(self) -> Iterator[str]:
-        """The tasks whose files are not what the log wrote, or are new."""
-        return edits.unsettled(self)
-
-    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
-        """The same tasks one by one, the log read once for many of them."""
-        return edits.announced(self, list(task_ids))
-
-    def nameless(self) -> tuple[str, ...]:
-        """Files that people added without a task's ID as name."""
-        return edits.nameless(self)
-
-    def name(self, path: str, now: int) -> str:
-        """Give such a file an ID, under which it is new."""
-        return edits.name(self, path, now)
-
-    def put_aside(self, task_id: str) -> tuple[str, ...]:
-        """Keep a file that cannot be taken in under another name, and restore the log's version."""
-        return edits.put_aside(self, task_id)
-
-    def checkup(self) -> Checkup:
-        """Compare log, files, runs, heads, index and counter with each other."""
-        from aof.stores.filesystem.doctor import diagnosis
-
-        with clearly("compare everything"):
-            return diagnosis.checkup(self)
-
-    def heal(self) -> None:
-        """Put right what a checkup finds, as far as that needs no person."""
-        from aof.stores.filesystem.doctor import diagnosis
-
-        with clearly("mend everything"):
-            diagnosis.heal(self, self._clock.now())
+    @cached_property
+    def working_copy(self) -> edits.FileWorkingCopy:
+        """The tasks' files, as people edit them."""
+        return edits.FileWorkingCopy(self, self._clock.now)
 
     def head(self) -> int:
         """The number of the last event."""

@@ -7,7 +7,7 @@ intent. Whatever is interrupted is redone by the next holder of the stripe.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -25,12 +25,14 @@ from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import Held, stripe
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
-from aof.stores.filesystem.io.read import Seen, digest, seen
+from aof.stores.filesystem.io.read import digest, seen
+from aof.stores.filesystem.loaded import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs
@@ -39,11 +41,6 @@ from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
     from aof.core.model.handoff import Handoff
-    from aof.stores.filesystem.records.handoffs import Handed
-    from aof.stores.filesystem.records.hop_runs import HopChanges
-    from aof.stores.filesystem.working_copy.changes import Examined
-
-if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -51,44 +48,7 @@ _TRIES = 20
 _replace = msgspec.structs.replace
 
 
-class Loaded(msgspec.Struct):
-    """A task under lock: its record, the folder of its file, and the file as it was read.
-
-    `held` says that the file is a person's for now, who changed it after it was read; it is taken in next time.
-    There is no `file` after the last write of a unit, for nothing comes after it that could overwrite an edit.
-    """
-
-    task: Task | None
-    folder: str | None = None
-    file: Seen | None = None
-    examined: Examined | None = None
-    held: bool = False
-
-    def had_layout(self) -> bool:
-        """Whether the log's last version was laid out by a person."""
-        task = self.examined.folded.task if self.examined is not None else self.task
-        return task is not None and task.layout is not None
-
-
-class _Change(msgspec.Struct):
-    """What a commit does to one task."""
-
-    before: Loaded
-    task: Task
-    last: int
-    earlier_runs: int = 0
-    run: Run | None = None
-    result: Result | None = None
-    begins: bool = False
-    prepared: markdown.Prepared | None = None
-    data: bytes = b""
-    digest: str = ""
-    documents: dict[str, bytes] = {}
-    handed: Handed | None = None
-    hops: HopChanges | None = None
-
-
-class FilesystemUnit:
+class FilesystemUnit(IndexQuestions):
     """Keeps the contract of `ports.store.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
@@ -172,42 +132,6 @@ class FilesystemUnit:
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
 
-    def children(self, task_id: str) -> tuple[str, ...]:
-        """The tasks directly below."""
-        return self._store.index.children(task_id)
-
-    def dependents(self, task_id: str) -> tuple[str, ...]:
-        """The tasks that wait for this one."""
-        return self._store.index.dependents(task_id)
-
-    def above(self, task_id: str) -> tuple[str, ...]:
-        """The ancestors, from the parent up."""
-        return self._store.index.above(task_id)
-
-    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
-        """The children of the task and of everything below it."""
-        return self._store.index.tree(task_id)
-
-    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Who waits for each of these."""
-        return self._store.index.dependents_of(task_ids)
-
-    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
-        """All dependency edges on the ways that lead from this task."""
-        return self._store.index.reachable(task_id)
-
-    def resource_holders(self, resource: str) -> tuple[str, ...]:
-        """The running tasks that occupy the resource."""
-        return self._store.index.resource_holders(resource)
-
-    def held_by(self, agent: str) -> tuple[str, ...]:
-        """The running tasks that the agent holds."""
-        return self._store.index.held_by(agent)
-
-    def key_owner(self, key: str) -> str | None:
-        """The task that was created with this key."""
-        return self._store.index.key_owner(key)
-
     def take_in(self, edit: TakeIn, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
         self._taking = edit.task_id
@@ -275,7 +199,7 @@ class FilesystemUnit:
             ) from error
         return sealed
 
-    def _refuse_links(self, changes: dict[str, _Change]) -> None:
+    def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""
         store = self._store
         store.disk.prove(store.paths.temporary)
@@ -293,15 +217,15 @@ class FilesystemUnit:
                 for place in change.handed.attached:
                     store.disk.prove(f"{own}/{place}".rpartition("/")[0])
 
-    def _evolve(self, events: list[Event]) -> dict[str, _Change]:
-        changes: dict[str, _Change] = {}
+    def _evolve(self, events: list[Event]) -> dict[str, Change]:
+        changes: dict[str, Change] = {}
         for event in events:
             if is_remark(event):
                 continue
             change = changes.get(event.task_id)
             if change is None:
                 before = self._load(event.task_id)
-                change = changes[event.task_id] = _Change(before, evolve(before.task, event), 0)
+                change = changes[event.task_id] = Change(before, evolve(before.task, event), 0)
                 if before.examined is not None:
                     own = before.examined if event.task_id == self._taking else before.examined.folded.task
                     change.task = _replace(change.task, layout=own.layout if own is not None else None)
@@ -322,7 +246,7 @@ class FilesystemUnit:
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 
-    def _prepare(self, change: _Change) -> None:
+    def _prepare(self, change: Change) -> None:
         change.prepared = markdown.prepare(change.task)
         documents: dict[str, bytes] = {}
         if change.run is not None:
@@ -332,7 +256,7 @@ class FilesystemUnit:
         change.documents = documents if change.hops is None else documents | hop_runs.documents(change.hops)
 
     def _append(
-        self, events: list[Event], changes: dict[str, _Change], today: str
+        self, events: list[Event], changes: dict[str, Change], today: str
     ) -> tuple[tuple[Event, ...], Position]:
         sealed: list[Event] = []
 
@@ -379,7 +303,7 @@ class FilesystemUnit:
                 self._store.doubted.add(task_id)
                 raise Overtaken(task_id)
 
-    def _finish(self, change: _Change, seq: int) -> dict[str, str]:
+    def _finish(self, change: Change, seq: int) -> dict[str, str]:
         """Under the log's lock the number is known: fill it in, and tell what the files will be."""
         assert change.prepared is not None
         paths = self._store.paths
@@ -394,7 +318,7 @@ class FilesystemUnit:
             files |= change.handed.finish(seq - change.last, own)
         return files
 
-    def _stripes(self, changes: dict[str, _Change]) -> dict[str, list[str]]:
+    def _stripes(self, changes: dict[str, Change]) -> dict[str, list[str]]:
         if len(changes) == 1:
             return {stripe(task_id): [task_id] for task_id in changes}
         stripes: dict[str, list[str]] = {}
@@ -418,7 +342,7 @@ class FilesystemUnit:
             if held.name in stripes and not os.fstat(held.fd).st_nlink:
                 self._unsure[held.name] = stripes[held.name]
 
-    def _write_all(self, changes: dict[str, _Change]) -> None:
+    def _write_all(self, changes: dict[str, Change]) -> None:
         try:
             for task_id, change in changes.items():
                 self._write(task_id, change)
@@ -434,7 +358,7 @@ class FilesystemUnit:
                 return self._store.recovery.redo_tasks(task_ids)
         return self._store.recovery.redo_tasks(task_ids)
 
-    def _write(self, task_id: str, change: _Change) -> None:
+    def _write(self, task_id: str, change: Change) -> None:
         store, files = self._store, self._store.files
         folder = folder_of(change.task)
         if change.begins:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from aof.core.model.errors import LockTimeout, TaskNotFound
+from aof.core.model.errors import LockTimeout
 from aof.core.model.events import Event
 from aof.core.model.handoff import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
@@ -20,7 +20,8 @@ from aof.core.model.task import Task
 from aof.core.model.times import day
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Checkup, Page, Scope
+from aof.ports.store import Page, Scope
+from aof.ports.working_copy import WorkingCopy
 from aof.stores.base.selection import select
 from aof.stores.memory.unit import Kept, MemoryUnit, copied
 
@@ -35,6 +36,11 @@ class MemoryStore:
         self._timeout = lock_timeout
         self._kept = Kept()
         self._day, self._number = "", 0
+
+    @property
+    def working_copy(self) -> WorkingCopy | None:
+        """There are no files."""
+        return None
 
     @contextmanager
     def unit(self, scope: Scope) -> Iterator[MemoryUnit]:
@@ -109,37 +115,6 @@ class MemoryStore:
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""
         return f"{'archive/tasks' if task.archived else f'tasks/{task.status}'}/{task.id}.md"
-
-    def odd(self, task: Task) -> str | None:  # noqa: ARG002 - the contract's form
-        """There are no files, so nobody changes one."""
-        return None
-
-    def unsettled(self) -> Iterator[str]:
-        """There are no files."""
-        yield from ()
-
-    def announced(self, task_ids: tuple[str, ...]) -> Iterator[str]:
-        """Nothing needs to be read beforehand."""
-        yield from task_ids
-
-    def nameless(self) -> tuple[str, ...]:
-        """There are no files."""
-        return ()
-
-    def name(self, path: str, now: int) -> str:
-        """There is no such file."""
-        raise TaskNotFound(f"there is no file {path[:80]!r} at {now}", "a store in memory has no files")
-
-    def put_aside(self, task_id: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's form
-        """There are no files."""
-        return ()
-
-    def checkup(self) -> Checkup:
-        """There is nothing that could differ from the records."""
-        return Checkup()
-
-    def heal(self) -> None:
-        """There is nothing to put right."""
 
     def head(self) -> int:
         """The number of the last event."""

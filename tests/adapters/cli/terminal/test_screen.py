@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,7 @@ def test_show_names_relatives_and_tells_of_the_lease(folder: Path) -> None:
     assert "├─ TASK-" in parent
     running = shown("show", "005", cwd=folder, more=PLAIN)
     assert "held by     ada, claimed" in running
-    assert "lease ends in 4m" in running
+    assert re.search(r"lease ends in \dm", running)
     assert "60 %, core logic done" in running
     assert "parent      TASK-" in running
     assert "plain" in running
@@ -124,7 +125,7 @@ def test_show_names_relatives_and_tells_of_the_lease(folder: Path) -> None:
 def test_watch_and_board_show_who_works_and_what_changed_last(folder: Path) -> None:
     watched = plain(shown("watch", "--once", cwd=folder, columns=120))
     assert "ada" in watched
-    assert "lease ends in 4m" in watched
+    assert re.search(r"lease ends in \dm", watched)
     assert "60 %" in watched
     assert "task.transitioned" in watched.splitlines()[-1]
     board = plain(shown("board", "--once", cwd=folder, columns=120))

@@ -55,13 +55,16 @@ def test_catching_up_rebuilding_and_folding_the_log_give_the_same(history: list[
 
 def runnable(fabric: Fabric, clock: FakeClock) -> tuple[set[str], set[str]]:
     """What could be started now: as the index has it, and as the core says of each task."""
-    offered = {task.id for task in fabric.store.find(fabric._reading.runnable(Query(archived=True))).tasks}
+    offered = {
+        task.id
+        for task in fabric.store.find(fabric.services.environment.read_models.runnable(Query(archived=True))).tasks
+    }
     every = frozenset(task.id for task in fabric.store.find(Query(archived=True)).tasks)
     allowed: set[str] = set()
     scope = Scope(write=every, names=frozenset(f"resource:{name}" for name in ("gpu", "lab", "vault")))
     with fabric.store.unit(scope) as unit:
         for task_id in every:
-            records = _load(unit, scope, fabric._policy, c.Claim(actor="anyone", task_id=task_id))
+            records = _load(unit, scope, fabric.services.environment.policy, c.Claim(actor="anyone", task_id=task_id))
             if readiness(records, records.task(task_id), clock.now()) is None:
                 allowed.add(task_id)
     return offered, allowed

@@ -62,3 +62,12 @@ def test_a_step_that_fails_is_told() -> None:
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_a_temporary_file_is_made_anew_and_never_written_into_a_leftover(tmp_path: Path) -> None:
+    """After a power cut a file that was written into may hold its older bytes, and pass for an older version."""
+    path, kept = tmp_path / "file", tmp_path / "kept"
+    path.write_bytes(b"a dead writer's")
+    kept.hardlink_to(path)
+    Disk().write_new(os.fspath(path), b"ours")
+    assert (path.read_bytes(), kept.read_bytes()) == (b"ours", b"a dead writer's")

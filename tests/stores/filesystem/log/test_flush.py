@@ -79,6 +79,21 @@ def test_a_log_whose_healing_fails_stays_poisoned(bench: Bench) -> None:
     assert bench.texts() == ["one", "two", "three"]
 
 
+def test_a_log_that_cannot_be_restated_still_says_how_far_it_was_flushed(bench: Bench) -> None:
+    """The next opener needs that to find that flushed events are missing."""
+    bench.append(MONDAY, "one")
+    with bench.file().open("ab") as file:
+        file.write(b'{"seq":2')
+    bench.disk.fails = "write_new"
+    with pytest.raises(OSError, match="Input/output error"):
+        bench.log.restate()
+    flushed = bench.log.flushed()
+    assert flushed is not None
+    assert flushed.seq == 1
+    bench.log.restate()
+    assert bench.log.flushed() is None
+
+
 def test_a_failed_flush_at_the_end_of_a_day_poisons_the_log_too(bench: Bench) -> None:
     bench.append(MONDAY, "one")
     bench.disk.fails = "flush"
@@ -235,7 +250,7 @@ def test_nobody_answers_from_an_event_that_may_be_lost(tmp_path: Path, question:
     store = open_store(tmp_path / "data")
     with pytest.raises(LogPoisoned):
         QUESTIONS[question](fabric_on(store))
-    store.heal()
+    store.working_copy.repair()
     QUESTIONS[question](fabric_on(store))
     store.close()
 
@@ -258,9 +273,9 @@ def test_a_healed_log_is_followed_by_its_files_again(tmp_path: Path) -> None:
     root = tmp_path / "data"
     poisoned(root)
     store = open_store(root)
-    assert [problem.code for problem in store.checkup().problems] == ["log_poisoned"]
-    store.heal()
-    assert not store.checkup().problems
+    assert [problem.code for problem in store.working_copy.diagnose().problems] == ["log_poisoned"]
+    store.working_copy.repair()
+    assert not store.working_copy.diagnose().problems
     store.close()
     check_invariants(root)
     check_it_goes_on(root)

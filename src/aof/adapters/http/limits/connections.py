@@ -2,18 +2,21 @@
 
 A connection counts from the moment it is accepted. When there are too many, the oldest one that has sent no complete
 request makes room, then the oldest one that is idle; a connection that is being served is never closed for another.
+New ones are accepted at a bounded rate, so that a flood of them leaves time for what is being served.
 Must not know HTTP.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import resource
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final, Literal
 
 from aof.adapters.http.limits.traffic import LOCAL, Traffic, network_of
@@ -21,16 +24,26 @@ from aof.adapters.http.limits.traffic import LOCAL, Traffic, network_of
 State = Literal["waiting", "idle", "busy"]
 _RESERVED: Final = 256  # descriptors for the store, the scheduler and the workers' pipes
 _FEWEST: Final = 8
-_BURST: Final = 32  # connections taken at a time: those that make room for them are closed only afterwards
+AT_ONCE: Final = 4  # connections accepted per turn of the loop; each holds up what is being served by 0.3 ms
+_REST: Final = 0.005  # seconds between two such turns
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 def affordable(wanted: int) -> int:
-    """How many connections there can be without taking the descriptors that others in this process need."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """How many connections there can be without taking the descriptors that others in this process need.
+
+    The process asks for more descriptors first: many systems give 1,024 and allow more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
-    return max(min(wanted, soft - min(_RESERVED, soft // 2) - _BURST), _FEWEST)
+    needed = wanted + _RESERVED + AT_ONCE
+    if soft < needed:
+        more = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
+    return max(min(wanted, soft - min(_RESERVED, soft // 2) - AT_ONCE), _FEWEST)
 
 
 class Connections:
@@ -40,7 +53,8 @@ class Connections:
         self._most = affordable(most)
         self._per_address = per_address
         self._traffic = traffic
-        self._open: dict[int, Accepted] = {}  # oldest first in its present state
+        self._open: dict[int, Accepted] = {}
+        self._states: dict[State, dict[int, Accepted]] = {"waiting": {}, "idle": {}, "busy": {}}  # oldest first in each
         self._addresses: Counter[str] = Counter()
 
     def admit(self, connection: Accepted) -> bool:
@@ -55,7 +69,7 @@ class Connections:
             self._traffic.note("displaced_connection", oldest.address)
             self.forget(oldest)
             oldest.end()
-        self._open[connection.fileno()] = connection
+        self._open[connection.number] = self._states[connection.state][connection.number] = connection
         self._addresses[address] += 1
         connection.counted_by = self
         self._traffic.connections = len(self._open)
@@ -68,25 +82,22 @@ class Connections:
     def enter(self, connection: Accepted, state: State) -> None:
         """A connection does something else now."""
         if connection.state != state and connection.counted_by is self:
+            self._states[state][connection.number] = self._states[connection.state].pop(connection.number)
             connection.state = state
-            self._open[connection.number] = self._open.pop(connection.number)
 
     def forget(self, connection: Accepted) -> None:
         """It is closed, or about to be."""
         if connection.counted_by is self:
             connection.counted_by = None
-            del self._open[connection.number]
+            del self._open[connection.number], self._states[connection.state][connection.number]
             self._addresses[connection.address] -= 1
             if not self._addresses[connection.address]:
                 del self._addresses[connection.address]
             self._traffic.connections = len(self._open)
 
     def _displaceable(self, address: str | None) -> Accepted | None:
-        for state in ("waiting", "idle"):
-            for one in self._open.values():
-                if one.state == state and address in (None, one.address):
-                    return one
-        return None
+        places = chain(self._states["waiting"].values(), self._states["idle"].values())
+        return next((one for one in places if address in (None, one.address)), None)
 
 
 class Accepted(socket.socket):
@@ -120,48 +131,41 @@ class Accepted(socket.socket):
 
 
 class Listener(socket.socket):
-    """A listening socket that accepts only what has a place, and does not fail for want of a descriptor.
-
-    asyncio accepts everything that waits at once and shows a traceback for each time that no descriptor is left.
-    """
+    """A listening socket that accepts only what has a place, and does not fail for want of a descriptor."""
 
     connections: Connections
     traffic: Traffic
     _spare: int
-    _taken: int
 
     @staticmethod
     def of(bound: socket.socket, connections: Connections, traffic: Traffic) -> Listener:
         """The same socket, with a limit."""
         listener = Listener(bound.family, bound.type, bound.proto, fileno=os.dup(bound.fileno()))
+        listener.settimeout(0)
         listener.connections, listener.traffic = connections, traffic
-        listener._spare, listener._taken = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), 0
+        listener._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         return listener
 
-    def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that has a place; raises BlockingIOError when there is none for now."""
-        while True:
-            self._taken += 1
-            if self._taken > _BURST:
-                self._taken = 0
-                raise BlockingIOError
-            try:
-                plain, peer = super().accept()
-            except OSError as error:
-                if error.errno not in _EXHAUSTED:
-                    raise
-                self._drop_one()
-                continue
-            connection = Accepted.of(plain, network_of(peer[0] if isinstance(peer, tuple) else None))
-            if self.connections.admit(connection):
-                return connection, peer
-            connection.close()
+    def take(self) -> Accepted | None:
+        """The next connection, or None when it had no place; raises BlockingIOError when none is waiting."""
+        try:
+            plain, peer = self.accept()
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            self._drop_one()
+            return None
+        connection = Accepted.of(plain, network_of(peer[0] if isinstance(peer, tuple) else None))
+        if self.connections.admit(connection):
+            return connection
+        connection.close()
+        return None
 
     def _drop_one(self) -> None:
         """Accept with a descriptor kept for this, and close: a connection left waiting would wake us at once again."""
         os.close(self._spare)
         try:
-            plain, peer = super().accept()
+            plain, peer = self.accept()
             plain.close()
             self.traffic.note("out_of_descriptors", network_of(peer[0] if isinstance(peer, tuple) else None))
         except OSError:
@@ -174,3 +178,48 @@ class Listener(socket.socket):
         if self.fileno() >= 0:
             os.close(self._spare)
         super().close()
+
+
+class Acceptor:
+    """Accepts from one listener, a few connections per turn of the loop, until it is closed.
+
+    asyncio accepts all that are waiting in one turn, and every request in progress waits for that. Here a turn that
+    found as many as it may take is followed by a rest; whoever comes meanwhile waits in the kernel's queue.
+    """
+
+    def __init__(
+        self, listener: Listener, serve: Callable[[Accepted], Coroutine[Any, Any, object]], *, rest: float = _REST
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._serve = serve
+        self._rest = rest
+        self._resting: asyncio.TimerHandle | None = None
+        self._beginning: set[asyncio.Task[object]] = set()
+        self._resume()
+
+    def close(self) -> None:
+        """Accept nothing more."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+
+    def _resume(self) -> None:
+        self._resting = None
+        self._loop.add_reader(self._listener, self._take)
+
+    def _take(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection = self._listener.take()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # of the network, which may pass
+                break
+            if connection is not None:
+                task = self._loop.create_task(self._serve(connection))
+                self._beginning.add(task)
+                task.add_done_callback(self._beginning.discard)
+        self._loop.remove_reader(self._listener)
+        self._resting = self._loop.call_later(self._rest, self._resume)

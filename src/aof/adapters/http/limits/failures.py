@@ -24,11 +24,15 @@ class Failures:
         self._buckets = Buckets(per_minute / 60, _BURST)
         self._waiting: Counter[str] = Counter()
 
+    def is_shed(self, address: str) -> bool:
+        """Whether so many wait at this address that a further one gets no late answer."""
+        return self._waiting[address] >= _WAITING
+
     async def slowed(self, address: str) -> bool:
         """Wait as long as the address has earned; False when it is not worth an answer of its own."""
         if self._buckets.take(address, anyio.current_time()):
             return True
-        if self._waiting[address] >= _WAITING:
+        if self.is_shed(address):
             return False
         self._waiting[address] += 1
         try:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.io import modes
 from aof.stores.filesystem.store import FilesystemStore
 

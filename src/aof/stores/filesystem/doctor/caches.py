@@ -10,14 +10,14 @@ from contextlib import suppress
 import msgspec
 
 from aof.core.model.ids import is_task_id, split_task_id
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.index import file, schema
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy.edits import announced
 
 _REBUILDS = "'aof doctor --fix' rebuilds it"
 _RECORDS = f"SELECT {schema.name()}, record FROM tasks"
@@ -31,7 +31,7 @@ def check(case: Case) -> list[Finding]:
 def _heads(case: Case) -> Iterator[Finding]:
     store = case.store
     suspects = [task_id for task_id, one in case.folded.items() if not _is_head(store, one)]
-    wrong = [task_id for task_id in announced(store, suspects) if not _is_head_now(store, task_id)]
+    wrong = [task_id for task_id in store.working_copy.preloaded(suspects) if not _is_head_now(store, task_id)]
     if not wrong:
         return
 
@@ -67,7 +67,7 @@ def _index(case: Case) -> Iterator[Finding]:
         wrong = _wrong_rows(case)
     finally:
         store.locks.release((held,))
-    wrong = {task_id for task_id in announced(store, sorted(wrong)) if _still(case, task_id)}
+    wrong = {task_id for task_id in store.working_copy.preloaded(sorted(wrong)) if _still(case, task_id)}
     if wrong:
         what = f"the index is wrong about {len(wrong)} tasks, such as {min(wrong)}"
         yield Finding(Problem("index_wrong", "index.sqlite", what, _REBUILDS), 4, lambda _now: store.index.rebuild())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from aof.core.model.errors import LogDamaged
-from aof.ports.store import Checkup, Problem
+from aof.ports.working_copy import Checkup, Problem
 from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.locks import stripe
@@ -22,13 +22,13 @@ from aof.stores.filesystem.working_copy.scan import scan
 _ROUNDS = 6
 
 
-def checkup(store: FilesystemStore) -> Checkup:
+def diagnose(store: FilesystemStore) -> Checkup:
     """Everything that is wrong, and the tasks with edits that the core has to judge."""
     findings, edited = _findings(store)
     return Checkup(tuple(finding.problem for finding in findings), tuple(edited), _advice(store))
 
 
-def heal(store: FilesystemStore, now: int) -> None:
+def repair(store: FilesystemStore, now: int) -> None:
     """Heal stage by stage, looking again after each, for one thing put right may show another."""
     unmerged.refuse(store.paths.root)
     tampered = any(finding.problem.code == "log_rewritten" for finding in _findings(store)[0])

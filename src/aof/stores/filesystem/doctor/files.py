@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.doctor.log import restore, version_of
 from aof.stores.filesystem.io.paths import folder_of
@@ -10,7 +11,6 @@ from aof.stores.filesystem.io.read import digest
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import Examined, examine
-from aof.stores.filesystem.working_copy.edits import announced, put_aside
 
 _RESTORE = "'aof doctor --fix', or the next command on the task, restores it from the log"
 
@@ -20,7 +20,7 @@ def check(case: Case) -> tuple[list[Finding], list[str]]:
     found: list[Finding] = []
     edited: list[str] = []
     suspects = [task_id for task_id in sorted({*case.folded, *case.scan.places}) if not _as_expected(case, task_id)]
-    for task_id in announced(case.store, suspects):
+    for task_id in case.store.working_copy.preloaded(suspects):
         with case.store.unit(Scope(read=frozenset({task_id}))):
             examined = examine(case.store.paths, case.store.files, case.store.histories.of(task_id), task_id)
             finding = _finding(case.store, task_id, examined)
@@ -70,7 +70,7 @@ def _finding(store: FilesystemStore, task_id: str, examined: Examined) -> Findin
 
 
 def _aside(store: FilesystemStore, task_id: str) -> None:
-    put_aside(store, task_id)
+    store.working_copy.quarantine(task_id)
 
 
 def _redo(store: FilesystemStore, task_id: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.scan import Scan

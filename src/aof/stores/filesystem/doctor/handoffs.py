@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.records.handoffs import record
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy.edits import announced
 
 
 def check(case: Case) -> list[Finding]:
@@ -24,7 +24,7 @@ def check(case: Case) -> list[Finding]:
     suspects = [task_id for task_id, one in handed if any(True for _ in _odd(case.store, one))]
     return [
         _finding(case.store, task_id, path)
-        for task_id in announced(case.store, suspects)
+        for task_id in case.store.working_copy.preloaded(suspects)
         for path in _again(case.store, task_id)
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from aof._support.beneath import is_link
 from aof.core.model.ids import is_task_id
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.io.paths import DIRECTORIES
 
 _TOP = ("events", "logs", "handoffs", "locks", "tmp", "runs", "archive")

@@ -9,17 +9,18 @@ from aof.core.model.errors import AofError, LogDamaged
 from aof.core.model.events import Draft, is_remark
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import workflow_of
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor import indexed, rewritten
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.integrity import line_endings, proof
 from aof.stores.filesystem.io.read import Seen, read, seen
+from aof.stores.filesystem.loaded import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.recovery import checkpoint
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.unit import Loaded
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import examine, same_task
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import STATUSES
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, unfit

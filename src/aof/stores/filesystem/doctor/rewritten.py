@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from aof.core.model.errors import LogDamaged
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor import indexed
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.integrity import takeover
@@ -22,7 +22,7 @@ from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.recovery import checkpoint
 from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy.status import oddity
+from aof.stores.filesystem.working_copy.status import file_status
 
 _FIX = (
     "restore events/ from a backup or from version control, and find out who did it; nothing is mended, because "
@@ -95,6 +95,6 @@ def _restorable(case: Case) -> str:
     """How much of what was acknowledged is still known without the log."""
     store, heads = case.store, case.store.heads.table()
     intact = sum(
-        oddity(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
+        file_status(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
     )
     return f"the files of {intact} of {len(heads)} tasks are as they were last written"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aof.ports.store import Problem, Scope
+from aof.ports.store import Scope
+from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, Finding
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy.edits import announced
 from aof.stores.filesystem.working_copy.files import document
 
 
@@ -19,7 +19,7 @@ def check(case: Case) -> list[Finding]:
     suspects = [task_id for task_id, one in case.folded.items() if any(True for _ in _odd(case.store, one))]
     return [
         _finding(case.store, task_id, path, there=there)
-        for task_id in announced(case.store, suspects)
+        for task_id in case.store.working_copy.preloaded(suspects)
         for path, there in _again(case.store, task_id)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aof.core.model.errors import Unmerged
-from aof.ports.store import Problem
+from aof.ports.working_copy import Problem
 from aof.stores.filesystem.working_copy.git_index import unmerged
 
 _SHOWN = 20

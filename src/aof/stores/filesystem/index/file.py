@@ -143,10 +143,11 @@ class Cache:
     @contextmanager
     def _built(self, held: Held) -> Iterator[sqlite3.Connection]:
         """A connection to a new file, which answers even if somebody deletes that file at once."""
-        disk, temporary = self._store.disk, f"{self._store.paths.temporary}/index.sqlite"
+        disk, temporary = self._store.disk, self._store.paths.temporary_file("index.sqlite")
         self._dirty(held)
         self.close()
         self._store.make_folders()
+        self._sweep()
         disk.refuse_link(self._path)
         disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
@@ -160,6 +161,18 @@ class Cache:
                 raise DiskFull("no space left to make the index", "free some space and try again") from error
             hint = "check the disk and the permissions"
             raise StorageFailed(f"the index cannot be made: {error}", hint) from error
+        finally:
+            with suppress(OSError):  # a part of an index may take much of a full disk
+                disk.unlink(temporary)
+
+    def _sweep(self) -> None:
+        """Remove what killed processes had built of an index."""
+        for entry in os.scandir(self._store.paths.temporary):
+            if entry.name.startswith("index.sqlite."):
+                pid = entry.name.rpartition(".")[2].partition("-")[0]
+                if pid.isdigit() and _has_ended(int(pid)):  # else somebody has deleted its lock
+                    with suppress(OSError):
+                        self._store.disk.unlink(entry.path)
 
     def _dirty(self, held: Held) -> None:
         self._store.disk.overwrite(held.fd, b"being written".ljust(_NOTE_BYTES - 1) + b"\n", 0)
@@ -169,6 +182,16 @@ class Cache:
         file = seen(self._path)
         if file is not None:
             self._store.disk.overwrite(held.fd, _note(file), 0)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _note(file: Seen) -> bytes:

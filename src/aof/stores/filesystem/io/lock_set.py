@@ -130,6 +130,8 @@ class Stripes:
         if left:
             store.log.refresh(sound=True)  # files only ever follow from what is durable
             store.recovery.redo_tasks(left)
+            with suppress(OSError):  # they harm nobody
+                store.files.sweep(left)
             store.intents.clear(lock, store.log.position if self.of_this_log(lock) else None)
         elif lock.name in store.intents.unfinished():
             store.intents.clear(lock)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from itertools import count
+
 from aof.core.model.lifecycle import STATUSES
 
 TYPE_CHECKING = False
@@ -30,6 +33,18 @@ ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
 # What workers print is for this machine: it may hold what nobody wants in a repository.
 UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
 IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
+
+_numbers = count()
+
+
+def _name_process() -> None:
+    global _process  # noqa: PLW0603 - a child needs a name of its own, and asking for the ID each time is a system call
+    _process = f"{os.getpid()}-{os.urandom(4).hex()}"  # two containers may share a directory and have the same ID
+
+
+_process = ""
+_name_process()
+os.register_at_fork(after_in_child=_name_process)
 
 
 class Paths:
@@ -74,6 +89,10 @@ class Paths:
     def handoff(self, handoff_id: str) -> str:
         """A handoff's record."""
         return f"{self.handoffs}/{handoff_id}.json"
+
+    def temporary_file(self, name: str) -> str:
+        """A temporary file that no other writer uses, in this process or another."""
+        return f"{self.temporary}/{name}.{_process}-{next(_numbers)}"
 
     def relative(self, path: str) -> str:
         """The path as events and answers name it."""

@@ -134,7 +134,10 @@ class Log:
             self._file.rescan(state)
             self._put(held, state)
             self._leave(held)
-            self._flushed.forget()  # it may be of the log before
+            # Last, for it may be of the log before: when anything above fails, the next opener still needs the note
+            # to find that flushed events are missing. A cut before or after this line loses nothing: one that is
+            # found blank or late only makes the next opener write the log once more.
+            self._flushed.forget()
 
     def flushed(self) -> Position | None:
         """An event that was flushed, with everything before it; None where nobody has said."""

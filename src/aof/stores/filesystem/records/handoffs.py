@@ -131,7 +131,7 @@ class Handoffs:
                 self._put(path, data, task_id)
 
     def _put(self, path: str, data: bytes, task_id: str) -> None:
-        temporary = f"{self._paths.temporary}/{task_id}.handoff"
+        temporary = self._paths.temporary_file(f"{task_id}.handoff")
         self._disk.write_new(temporary, data)
         try:
             self._disk.replace(temporary, path)

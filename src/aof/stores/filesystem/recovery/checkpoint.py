@@ -46,7 +46,7 @@ def save(paths: Paths, disk: Disk, boot: str, position: Position) -> None:
     """Make everything durable, then say so."""
     disk.sync_all(paths.root)
     text = f"{boot} {position.text()}\n"
-    temporary = f"{paths.temporary}/checkpoint"
+    temporary = paths.temporary_file("checkpoint")
     disk.write_durable(temporary, text.encode())
     disk.rename(temporary, paths.checkpoint)
     disk.sync_dir(paths.locks)

@@ -7,6 +7,7 @@ is no leftover of ours: it stays where it is until a command takes it in.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -90,7 +91,14 @@ class Redo:
         kept, theirs = self._clear(folded, target, ours)
         path = self._paths.task(target, task.id)
         if kept is not None or not theirs:
-            if kept != target or read(path) != data:
+            if kept is not None and not _may_be_left(folded)(kept, data):  # it lies several versions behind
+                # The new version is written where it belongs: in the old folder it would pass for a file that
+                # a person has moved, if a crash or a power cut undid the move out of there.
+                old = self._paths.task(kept, task.id)
+                self._files.place(task.id, data, None, target)
+                self._disk.set_mode(path, stat.S_IMODE(os.stat(old, follow_symlinks=False).st_mode))
+                self._disk.unlink(old)
+            elif kept != target or read(path) != data:
                 self._files.place(task.id, data, kept, target)
             self._files.gather(task.id, target)
         if folded.handoffs:
@@ -159,7 +167,7 @@ class Redo:
     def _write(self, path: str, data: bytes, task_id: str) -> None:
         if read(path) == data:
             return
-        temporary = f"{self._paths.temporary}/{task_id}.redo"
+        temporary = self._paths.temporary_file(f"{task_id}.redo")
         self._disk.write_new(temporary, data)
         self._disk.replace(temporary, path)
 

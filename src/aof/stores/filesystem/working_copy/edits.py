@@ -1,17 +1,21 @@
-"""What looks after the files of all tasks at once: finds what people did, names new files, puts a refused file aside.
+"""The working copy of a data directory: finds what people did to the files of all tasks, and looks after them.
 
-Must not judge an edit; that is the core's part.
+Keeps the contract of `ports.working_copy.WorkingCopy`. Must not judge an edit; that is the core's part.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from aof.core.model.errors import InvalidInput
+from aof.core.model.task import Task
 from aof.core.tasks.manual_edit import BIRTHPLACES
 from aof.ports.store import Scope
+from aof.ports.working_copy import Checkup
+from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, seen
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.working_copy import new_file
@@ -24,66 +28,108 @@ if TYPE_CHECKING:
 _AT_ONCE = 2_000
 
 
-def unsettled(store: FilesystemStore) -> Iterator[str]:
-    """The tasks whose files are not what the log wrote; the log is read once for many of them."""
-    store.stripes.finish_left()
-    return announced(store, scan(store.paths, store.heads).changed)
+class FileWorkingCopy:
+    """The tasks' files of one store."""
 
+    def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
+        self._store = store
+        self._now = now
+        self.root = store.paths.root
 
-def announced(store: FilesystemStore, task_ids: list[str]) -> Iterator[str]:
-    """The same tasks, one by one; their events are read beforehand, for many at once."""
-    try:
-        for start in range(0, len(task_ids), _AT_ONCE):
-            some = task_ids[start : start + _AT_ONCE]
-            if store.repairs:  # which may cut a dead writer's tail
-                store.log.refresh()
-            store.histories.announce(some, store.log.position)
-            yield from some
-    finally:
-        store.histories.announce((), Position())
+    def file_status(self, task: Task) -> str | None:
+        """Whether somebody changed the task's file and nobody has imported that yet, or it cannot be read."""
+        return self._store.file_status(task.id, folder_of(task))
 
+    def modified_tasks(self) -> Iterator[str]:
+        """The tasks whose files are not what the log wrote; the log is read once for many of them."""
+        self._store.stripes.finish_left()
+        return self.preloaded(scan(self._store.paths, self._store.heads).changed)
 
-def nameless(store: FilesystemStore) -> tuple[str, ...]:
-    """New files without an ID as name, relative to the data directory."""
-    return tuple(map(store.paths.relative, scan(store.paths, store.heads).nameless))
+    def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
+        """The same tasks, one by one; their events are read beforehand, for many at once."""
+        store = self._store
+        try:
+            for start in range(0, len(task_ids), _AT_ONCE):
+                some = task_ids[start : start + _AT_ONCE]
+                if store.repairs:  # which may cut a dead writer's tail
+                    store.log.refresh()
+                store.histories.announce(some, store.log.position)
+                yield from some
+        finally:
+            store.histories.announce((), Position())
 
+    def untracked_files(self) -> tuple[str, ...]:
+        """New files without an ID as name, relative to the data directory."""
+        return tuple(map(self._store.paths.relative, scan(self._store.paths, self._store.heads).nameless))
 
-def name(store: FilesystemStore, path: str, now: int) -> str:
-    """Give a new file an ID; what could not become a task keeps its name."""
-    whole = f"{store.paths.root}/{path}"
-    folder = os.path.basename(os.path.dirname(whole))
-    if folder not in BIRTHPLACES:
-        raise InvalidInput(f"a new task cannot begin in {folder}/", "put the file into backlog/ or ready/")
-    try:
-        data = read(whole) or b""
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}", "put a regular file there") from None
-    new_file.read(data, "")
-    task_id = store.reserve_id(now)
-    while store.files.present(task_id):
+    def adopt(self, path: str, now: int) -> str:
+        """Give a new file an ID; what could not become a task keeps its name."""
+        store = self._store
+        whole = f"{store.paths.root}/{path}"
+        folder = os.path.basename(os.path.dirname(whole))
+        if folder not in BIRTHPLACES:
+            raise InvalidInput(f"a new task cannot begin in {folder}/", "put the file into backlog/ or ready/")
+        try:
+            data = read(whole) or b""
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}", "put a regular file there") from None
+        new_file.read(data, "")
         task_id = store.reserve_id(now)
-    store.disk.rename(whole, store.paths.task(folder, task_id))
-    return task_id
+        while store.files.present(task_id):
+            task_id = store.reserve_id(now)
+        store.disk.rename(whole, store.paths.task(folder, task_id))
+        return task_id
 
+    def quarantine(self, task_id: str) -> tuple[str, ...]:
+        """Keep a file that cannot be imported under another name, and restore the log's version in its place."""
+        store = self._store
+        kept: list[str] = []
+        with store.unit(Scope(write=frozenset({task_id}))):
+            examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+            if examined.folded.task is None or (examined.problem is None and examined.edit is None):
+                return ()
+            for folder in store.files.present(task_id):
+                path = store.paths.task(folder, task_id)
+                if _is_ours(path, examined.folded.digests):
+                    continue
+                if (state := examined.seen.get(folder)) is not None and state != seen(path):
+                    raise InvalidInput(f"{store.paths.relative(path)} is being written", "run the command again")
+                copy = store.files.free_name(f"{path}.conflict")
+                store.disk.rename(path, copy)
+                kept.append(store.paths.relative(copy))
+            store.redo.task(examined.folded)
+        return tuple(kept)
 
-def put_aside(store: FilesystemStore, task_id: str) -> tuple[str, ...]:
-    """Keep a file that cannot be taken in under another name, and restore the log's version in its place."""
-    kept: list[str] = []
-    with store.unit(Scope(write=frozenset({task_id}))):
-        examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
-        if examined.folded.task is None or (examined.problem is None and examined.edit is None):
-            return ()
-        for folder in store.files.present(task_id):
-            path = store.paths.task(folder, task_id)
-            if _is_ours(path, examined.folded.digests):
-                continue
-            if (state := examined.seen.get(folder)) is not None and state != seen(path):
-                raise InvalidInput(f"{store.paths.relative(path)} is being written", "run the command again")
-            copy = store.files.free_name(f"{path}.conflict")
-            store.disk.rename(path, copy)
-            kept.append(store.paths.relative(copy))
-        store.redo.task(examined.folded)
-    return tuple(kept)
+    def diagnose(self) -> Checkup:
+        """Compare log, files, runs, heads, index and counter with each other."""
+        from aof.stores.filesystem.doctor import diagnosis
+
+        with clearly("compare everything"):
+            return diagnosis.diagnose(self._store)
+
+    def repair(self) -> None:
+        """Put right what a diagnosis finds, as far as that needs no person."""
+        from aof.stores.filesystem.doctor import diagnosis
+
+        with clearly("mend everything"):
+            diagnosis.repair(self._store, self._now())
+
+    def rebuild_index(self) -> None:
+        """Throw the index away and build it anew."""
+        self._store.index.rebuild()
+
+    def checkpoint(self) -> None:
+        """Sync everything, so that a power cut costs less afterwards."""
+        self._store.checkpoint()
+
+    def watched(self) -> tuple[str, tuple[str, ...]]:
+        """The folder in which the log grows, and those in which people edit tasks."""
+        folders = (folder for _, folder in self._store.paths.folders if "/archive" not in folder)
+        return self._store.paths.events, tuple(folders)
+
+    def log_end(self) -> object:
+        """The end of the log's last file."""
+        return self._store.reader.end()
 
 
 def _is_ours(path: str, digests: dict[str, int]) -> bool:

@@ -7,6 +7,7 @@ never in two folders and never in none. Must not know the log, locks or rules.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 
 from aof._support.typed import ready
 from aof.core.model.errors import UnreadableResult
+from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Result, Run
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
@@ -41,12 +43,17 @@ class TaskFiles:
         name = f"{task_id}.md"
         return [folder for folder, path in self._paths.folders if os.access(path + name, os.F_OK)]
 
+    def elsewhere(self, task_id: str, expected: str) -> bool:
+        """Whether another folder than the expected one holds a file of this name; there should be none."""
+        name = f"{task_id}.md"
+        return any(folder != expected and os.access(path + name, os.F_OK) for folder, path in self._paths.folders)
+
     def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
         """Write a version: over the file where it lies, then into its folder, with the task's own files.
 
         Leaves everything as it is, and says so, when somebody has written the file since it was `file`.
         """
-        temporary = f"{self._paths.temporary}/{task_id}.md"
+        temporary = self._paths.temporary_file(f"{task_id}.md")
         target = self._paths.task(new, task_id)
         self._disk.write_new(temporary, data)
         if old is None:
@@ -80,7 +87,7 @@ class TaskFiles:
     def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
         """Write one of the current run's files; `new` when there surely is none of this name."""
         folder = self._paths.run(task_id)
-        temporary = f"{self._paths.temporary}/{task_id.replace('/', '.')}.{name}"
+        temporary = self._paths.temporary_file(f"{task_id.replace('/', '.')}.{name}")
         self._disk.write_new(temporary, data)
         put = self._disk.rename if new else self._disk.replace
         try:
@@ -118,6 +125,15 @@ class TaskFiles:
         for name in _RUN_FILES:
             with suppress(FileNotFoundError):
                 self._disk.rename(f"{folder}/{name}", self.free_name(f"{kept}/{name}"))
+
+    def sweep(self, task_ids: Collection[str] | None = None) -> None:
+        """Remove temporary files that dead writers of these or all tasks left. The caller holds their stripes."""
+        for entry in os.scandir(self._paths.temporary):
+            task_id = entry.name.partition(".")[0]
+            wanted = is_task_id(task_id) if task_ids is None else task_id in task_ids
+            if wanted and entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):
+                    self._disk.unlink(entry.path)
 
     def archive_runs(self, task_id: str) -> None:
         """The runs of an archived task are archived with it."""

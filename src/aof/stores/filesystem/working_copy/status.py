@@ -9,7 +9,7 @@ from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.working_copy import markdown
 
 
-def oddity(path: str, ours: Callable[[bytes], bool]) -> str | None:
+def file_status(path: str, ours: Callable[[bytes], bool]) -> str | None:
     """None where the file is as we wrote it; `stale` where somebody changed it, `unknown` where it makes no sense."""
     try:
         data = read(path)

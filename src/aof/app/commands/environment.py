@@ -1,0 +1,65 @@
+"""The parts that one data directory is served with, the same for every caller. Must not know who calls."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from aof.app.org import chart_in_force
+from aof.app.queries import lookup, read_models
+from aof.app.workflows import templates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.model.policy import Policy
+    from aof.ports.clock import Clock
+    from aof.ports.notifier import Notifier
+    from aof.ports.org import OrgSource
+    from aof.ports.runner import Orphans
+    from aof.ports.store import Store
+    from aof.ports.trust import Trust
+    from aof.ports.workflows import WorkflowSource
+
+
+class Environment:
+    """Store, clock and policy, and whatever else the entry point has; the parts made from them are made once."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        *,
+        org: OrgSource | None = None,
+        notifier: Notifier | None = None,
+        workflows: WorkflowSource | None = None,
+        orphans: Orphans | None = None,
+        trust: Trust | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.policy = policy
+        self.org = org
+        self.notifier = notifier
+        self.workflows = workflows
+        self.orphans = orphans
+        self.trust = trust
+
+    @cached_property
+    def chart(self) -> chart_in_force.ChartInForce:
+        """The org chart as decisions and lists see it."""
+        return chart_in_force.ChartInForce(self.org, self.policy)
+
+    @cached_property
+    def templates(self) -> templates.Templates:
+        """The workflow templates."""
+        return templates.Templates(self.workflows)
+
+    @cached_property
+    def lookup(self) -> lookup.Lookup:
+        """Finds tasks by their IDs, or by parts of them."""
+        return lookup.Lookup(self.store, self.clock, self.policy)
+
+    @cached_property
+    def read_models(self) -> read_models.ReadModels:
+        """Lists, and one task with everything that belongs to it."""
+        return read_models.ReadModels(self.store, self.clock, self.policy, self.chart, self.lookup)

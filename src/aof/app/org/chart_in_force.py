@@ -1,0 +1,129 @@
+"""The org chart in force, as decisions and lists see it. Must not know where it comes from.
+
+Without a chart, nothing here costs or checks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aof.app.operations import results
+from aof.core.model import commands as c
+from aof.core.model import org_chart
+from aof.core.model.errors import UnusableOrgChart
+from aof.core.org import routing, standing, work_profile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.app.operations.results import Warned
+    from aof.core.model.org_chart import OrgChart
+    from aof.core.model.policy import Policy
+    from aof.core.model.task import Task
+    from aof.ports.org import OrgSource
+
+    Note = Callable[[Task], str | None]
+
+_NOT_TAKEN_YET = ("backlog", "ready")
+
+
+class ChartInForce:
+    """The chart of one data directory, read anew when its file has changed."""
+
+    def __init__(self, source: OrgSource | None, policy: Policy) -> None:
+        self._source = source
+        self._policy = policy
+        self._with_chart: tuple[OrgChart, Policy] | None = None
+
+    def declared(self) -> OrgChart | None:
+        """The chart; None where nothing is declared. Raises UnusableOrgChart."""
+        chart = self._source.chart() if self._source is not None else None
+        return chart if chart is not None and chart.declared else None
+
+    def whole(self) -> OrgChart:
+        """The chart, an empty one where there is none. Raises UnusableOrgChart."""
+        return self.declared() or org_chart.EMPTY
+
+    def readable(self) -> OrgChart | None:
+        """The same for callers that only look: a chart that cannot be used keeps nobody from looking."""
+        try:
+            return self.declared()
+        except UnusableOrgChart:
+            return None
+
+    def policy_for(self, command: c.OnTask) -> Policy:
+        """The policy that decides a command: work that is under way goes on while a broken chart is being mended."""
+        try:
+            chart = self.declared()
+        except UnusableOrgChart:
+            if isinstance(command, c.Beat | c.Report | c.Release | c.Fail | c.Settle | c.Expire | c.TimeOut | c.TakeIn):
+                return self._policy
+            raise
+        if chart is None:
+            return self._policy
+        if self._with_chart is None or self._with_chart[0] is not chart:
+            self._with_chart = (chart, self._policy.but(org=chart))
+        return self._with_chart[1]
+
+    def bound(self, agent: str | None) -> OrgChart | None:
+        """The chart that limits what an agent sees and takes; None for maintainers, and where there is no chart."""
+        chart = self.readable()
+        if chart is None or agent is None or standing.is_person(chart, agent, self._policy.maintainers):
+            return None
+        return chart
+
+    def may_take(self, agent: str) -> Callable[[Task], bool]:
+        """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
+        chart = self.declared()
+        if chart is None or standing.is_person(chart, agent, self._policy.maintainers):
+            return lambda _task: True
+        has = chart.roles_of.get(agent, frozenset())
+
+        def may_take(task: Task) -> bool:
+            if task.gated:
+                return any(hop.get("status") == "ready" and hop["role"] in has for hop in task.workflow["hops"])
+            return routing.refusal(chart, work_profile.work_of(task.routing, task.profile), agent) is None
+
+        return may_take
+
+    def no_route(self, task: Task) -> Warned | None:
+        """The warning that nobody could take the task."""
+        note = self.noting()
+        reason = note(task) if note is not None else None
+        return _warned(task.id, reason) if reason is not None else None
+
+    def noting(self) -> Note | None:
+        """Says of a task that waits to be taken why nobody could; None where there is no chart to say so."""
+        chart = self.readable()
+        if chart is None:
+            return None
+        known: dict[work_profile.Work, str | None] = {}
+
+        def note(task: Task) -> str | None:
+            if task.status not in _NOT_TAKEN_YET:
+                return None
+            if task.gated:
+                return _no_hop_taker(chart, task)
+            asked = work_profile.work_of(task.routing, task.profile)
+            if asked not in known:
+                reason = routing.stranded(chart, asked)
+                known[asked] = f"no_route: {reason}" if reason is not None else None
+            return known[asked]
+
+        return note
+
+
+def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
+    """Of a gated task, a role that a hop waits for and nobody active has."""
+    for hop in task.workflow["hops"]:
+        taken = any(chart.by_id[agent].active for agent in chart.holders.get(hop["role"], ()))
+        if hop.get("status") == "ready" and not taken:
+            return f"no_route: hop '{hop['id']}' needs the role '{hop['role']}', which no active agent has"
+    return None
+
+
+def _warned(task_id: str, reason: str) -> results.Warned:
+    return results.Warned(
+        code="no_route",
+        message=f"nobody in the org chart can take this task: {reason.removeprefix('no_route: ')}",
+        hint=f"change the task's routing, or the org chart; see 'aof org route {task_id}'",
+    )

@@ -1,0 +1,125 @@
+"""Everything that can be asked without changing anything, the same on every surface. Must not know the store in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from aof.app.queries import graph as drawing
+from aof.app.queries import history
+from aof.core.runs import lease
+from aof.ports import store as ports
+from aof.ports.progress import Say, silent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Unpack
+
+    from aof.app.commands.environment import Environment
+    from aof.app.queries.filters import Filters
+    from aof.app.queries.graph import Drawing
+    from aof.app.queries.lists import Listed, Summary
+    from aof.core.model.events import Event
+    from aof.core.model.task import Task
+
+_NOT_TAKEN_YET = ("backlog", "ready")
+
+
+class QueryService:
+    """Lists, one task, the history, the graph."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._store = environment.store
+        self._models = environment.read_models
+
+    def resolve(self, part: str) -> str:
+        """The full ID that a part of one stands for."""
+        return self._environment.lookup.resolve(part)
+
+    def get(self, task_id: str) -> Task:
+        """The task as a record."""
+        return self._environment.lookup.get(task_id)
+
+    def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
+        """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
+        if at is not None:
+            return history.portrait(history.task_at(self._store, self.resolve(task_id), at))
+        shown = self._models.show(task_id)
+        if shown["status"] in _NOT_TAKEN_YET and self._environment.chart.readable() is not None:
+            warning = self._environment.chart.no_route(self.get(shown["id"]))
+            if warning is not None:
+                shown["warning"] = msgspec.to_builtins(warning)
+        return shown
+
+    def list(self, **filters: Unpack[Filters]) -> Listed:
+        """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
+        return self._models.listed(self._models.query(**filters))
+
+    def blocked(self, **filters: Unpack[Filters]) -> Listed:
+        """What is blocked, and why."""
+        return self._models.blocked(self._models.query(**filters))
+
+    def status(self, *, compact: bool = False, **filters: Unpack[Filters]) -> Summary:
+        """Counts by status."""
+        return self._models.summary(self._models.query(**filters), compact=compact)
+
+    def running(self) -> tuple[Task, ...]:
+        """The tasks that somebody holds."""
+        return self._store.find(self._models.query(status="in-progress")).tasks
+
+    def tasks(self, **filters: Unpack[Filters]) -> tuple[Task, ...]:
+        """Whole records, without their bodies: for views that draw more of a task than a row has."""
+        return self._store.find(self._models.query(**filters)).tasks
+
+    def branches(self, **filters: Unpack[Filters]) -> Sequence[tuple[str, str]]:
+        """The IDs of the tasks that match, children below their parents, each with the branch that leads to it."""
+        return drawing.branches({task.id: task.parent_id for task in self.tasks(**filters)})
+
+    def relatives(self, task_ids: Sequence[str]) -> dict[str, Task]:
+        """Some tasks as the log knows them; whatever is not there, or waits with an edit, is left out."""
+        found: dict[str, Task] = {}
+        for task_id in task_ids:
+            try:
+                with self._store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
+                    task = unit.task(task_id)
+            except ports.ScopeTooNarrow:
+                continue
+            if task is not None:
+                found[task_id] = task
+        return found
+
+    def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        ends: dict[str, int] = {}
+        for task_id in task_ids:
+            try:
+                with self._store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
+                    task = unit.task(task_id)
+                    if task is not None and task.lease is not None:
+                        ends[task_id] = lease.lease_end(task.lease, unit.heartbeat(task_id))
+            except ports.ScopeTooNarrow:
+                continue
+        return ends
+
+    def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
+        """All tasks as they were after an event."""
+        tasks = history.tasks_at(self._store, at, say).values()
+        return {"seq": at, "tasks": [history.portrait(task) for task in tasks]}
+
+    def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
+        """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""
+        root = self.get(task_id).id if task_id is not None else None
+        return drawing.draw([*self._store.find(self._models.query()).tasks], root, form)
+
+    def events(self, *, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
+        """The durable events in order, of all tasks or of one."""
+        return self._store.events(after, self.resolve(task_id) if task_id else None)
+
+    def follow(self, *, after: int = 0, timeout: float = 60.0) -> Iterator[Event]:
+        """Events as they come; ends when nothing came for so long."""
+        while self._store.wait(after, timeout):
+            for event in self._store.events(after):
+                after = event.seq
+                yield event

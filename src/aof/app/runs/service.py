@@ -1,0 +1,246 @@
+"""Operations of those who do the work of a task, and of those who judge it. Must not know any surface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from aof.app.commands import retryable
+from aof.app.commands.dispatcher import require_task
+from aof.app.operations import results
+from aof.app.runs import grant
+from aof.core.model import commands as c
+from aof.core.model.errors import (
+    AgentInactive,
+    AlreadyClaimed,
+    AtCapacity,
+    Call,
+    InvalidInput,
+    NothingReady,
+    Refused,
+    Unauthenticated,
+    UnreadableTask,
+)
+from aof.core.validation import limits
+from aof.ports import store as ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.dispatcher import Dispatcher
+    from aof.app.commands.environment import Environment
+    from aof.app.commands.principal import Principal
+    from aof.app.operations.results import Beaten, Moved, Reported
+    from aof.app.queries.ready_queue import ReadyQueue
+    from aof.app.runs.grant import Grant
+
+_FOREVER = 1e9  # seconds; the core has a stricter limit
+_LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
+
+
+class RunService:
+    """Claims, signs of life, reports, ends of runs, and what a reviewer makes of them."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        principal: Principal,
+        authentication: Authentication,
+        dispatcher: Dispatcher,
+        queue: ReadyQueue,
+    ) -> None:
+        self._environment = environment
+        self._principal = principal
+        self._authentication = authentication
+        self._dispatcher = dispatcher
+        self._queue = queue
+
+    def claim(
+        self,
+        task_id: str | None = None,
+        *,
+        agent: str,
+        ttl: float | None = None,
+        wait: float = 0.0,
+        key: str | None = None,
+        worker: str = "pull",
+        hop: str | None = None,
+        actor: str | None = None,
+    ) -> Grant:
+        """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
+
+        `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
+        the same run for as long as that is held.
+        """
+        ttl_ms = _ttl_ms(ttl)
+        given: dict[str, Any] = {"actor": actor, "agent": agent, "ttl_ms": ttl_ms, "worker": worker, "key": key}
+        if task_id is not None:
+            one = given | {"task_id": self._environment.lookup.resolve(task_id), "hop": hop}
+            return self._patiently(lambda: self._claimed(one), wait)
+        if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
+            raise problem
+        self._authentication.refuse_claim_for(agent)
+        if key is None:
+            return self._patiently(lambda: self._claim_next(given), wait)
+        with self._environment.store.unit(ports.Scope(names=frozenset({f"claim:{key}"}))):
+            held = self._queue.running_under(key)
+            if held is not None:
+                return self._claimed(given | {"task_id": held.id})
+            return self._patiently(lambda: self._claim_next(given), wait)
+
+    def _patiently(self, claim: Callable[[], Grant], wait: float) -> Grant:
+        """Try again for so long, unless waiting could change nothing."""
+        if not wait >= 0:
+            raise InvalidInput(f"waiting for {wait} seconds is not possible", "give a number from 0 up, such as 60")
+        store, clock = self._environment.store, self._environment.clock
+        deadline = clock.monotonic() + wait
+        while True:
+            seen = store.head() if wait > 0 else 0
+            try:
+                return claim()
+            except retryable.PASSING as refusal:
+                left = deadline - clock.monotonic()
+                if left <= 0 or not retryable.may_pass(refusal):
+                    raise
+                store.wait(seen, min(left, _LOOK_AGAIN))
+
+    def _claim_next(self, given: dict[str, Any]) -> Grant:
+        for candidate in self._queue.offers(given["agent"]):
+            try:
+                return self._claimed(given | {"task_id": candidate})
+            except (AtCapacity, AgentInactive, Unauthenticated):
+                raise  # no other task would fare better
+            except (AlreadyClaimed, Refused, UnreadableTask):
+                continue
+        raise NothingReady(
+            f"there is nothing that {given['agent']} can claim now",
+            "see what each task waits for",
+            Call("ready", {"explain": True}),
+        )
+
+    def _claimed(self, given: dict[str, Any]) -> Grant:
+        done = self._dispatcher.dispatch(self._dispatcher.command(c.Claim, given))
+        run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
+        return grant.Grant(require_task(done), run or done.decision.run, done.secret)
+
+    def own_run(self) -> Grant:
+        """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
+        return grant.own(self._environment.lookup.get, self._principal.run)
+
+    def heartbeat(
+        self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
+    ) -> Beaten:
+        """Show that the run's worker lives."""
+        done = self._dispatcher.on_task(c.Beat, task_id, run=run, agent=agent, ttl_ms=_ttl_ms(ttl))
+        beat = done.decision.heartbeat
+        assert beat is not None
+        return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+
+    def release(
+        self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
+    ) -> Moved:
+        """Give the task back unfinished."""
+        return self._dispatcher.move(c.Release, task_id, run=run, agent=agent, reason=reason)
+
+    def progress(
+        self,
+        task_id: str,
+        *,
+        text: str | None = None,
+        percent: float | None = None,
+        phase: str | None = None,
+        note: str | None = None,
+        blockers: Sequence[str] = (),
+        facts: dict[str, Any] | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+    ) -> Reported:
+        """Report progress of the current run."""
+        done = self._dispatcher.on_task(
+            c.Report,
+            task_id,
+            run=run,
+            agent=agent,
+            text=text,
+            percent=percent,
+            phase=phase,
+            note=note,
+            blockers=tuple(blockers),
+            facts=facts or {},
+        )
+        task = require_task(done)
+        return results.Reported(task_id=task.id, progress=task.progress)
+
+    def complete(
+        self,
+        task_id: str,
+        *,
+        summary: str | None = None,
+        outcome: str | None = None,
+        blockers: Sequence[str] = (),
+        summary_ref: str | None = None,
+        deliverables: Sequence[str] = (),
+        tests: dict[str, int] | None = None,
+        notes: str | None = None,
+        acceptance: Sequence[Any] = (),
+        caller_role: str | None = None,
+        hop: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """End the run with its outcome; on a task in review this is the approval."""
+        return self._dispatcher.move(
+            c.Complete,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            summary=summary,
+            outcome=outcome,
+            blockers=tuple(blockers),
+            summary_ref=summary_ref,
+            deliverables=tuple(deliverables),
+            tests=tests,
+            notes=notes,
+            acceptance=tuple(acceptance),
+            caller_role=caller_role,
+            hop=hop,
+        )
+
+    def fail(
+        self,
+        task_id: str,
+        *,
+        code: str = "failed",
+        message: str = "",
+        cause: str = "failed",
+        retryable: bool = True,
+        run: str | None = None,
+        agent: str | None = None,
+    ) -> Moved:
+        """End the run as failed; the retry policy decides what follows."""
+        return self._dispatcher.move(
+            c.Fail, task_id, run=run, agent=agent, code=code, message=message, cause=cause, retryable=retryable
+        )
+
+    def approve(
+        self, task_id: str, *, reason: str | None = None, hop: str | None = None, actor: str | None = None
+    ) -> Moved:
+        """Accept what is in review."""
+        return self._dispatcher.move(c.Approve, task_id, actor=actor, reason=reason, hop=hop)
+
+    def reject(
+        self, task_id: str, *, blockers: Sequence[str], hop: str | None = None, actor: str | None = None
+    ) -> Moved:
+        """Send what is in review back."""
+        return self._dispatcher.move(c.Reject, task_id, actor=actor, blockers=tuple(blockers), hop=hop)
+
+
+def _ttl_ms(ttl: float | None) -> int | None:
+    if ttl is None:
+        return None
+    if not 0 < ttl < _FOREVER:
+        raise InvalidInput(f"a lease of {ttl} seconds is not possible", "use between 0.001 seconds and 7 days")
+    return int(ttl * 1000)

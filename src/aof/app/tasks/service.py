@@ -1,0 +1,211 @@
+"""Operations of people and programs that give out tasks, change them and steer them. Must not know any surface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from aof.app.commands.dispatcher import require_task
+from aof.app.operations import results
+from aof.core.model import commands as c
+from aof.core.model.errors import AofError, IdTaken, Internal, Unavailable, UnreadableTask
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app.commands.dispatcher import Dispatcher
+    from aof.app.commands.environment import Environment
+    from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
+    from aof.core.model.task import Task
+
+
+class TaskService:
+    """Creates tasks, edits them, connects them, holds and stops them."""
+
+    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
+        self._environment = environment
+        self._dispatcher = dispatcher
+        self._resolve = environment.lookup.resolve
+
+    def create(
+        self,
+        title: str,
+        *,
+        brief: str = "",
+        agent: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        priority: str = "normal",
+        depends_on: Sequence[str] = (),
+        parent_id: str | None = None,
+        tags: Sequence[str] = (),
+        workflow: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        acceptance: Sequence[Any] = (),
+        constraints: dict[str, Any] | None = None,
+        profile: dict[str, Any] | None = None,
+        resource: str | None = None,
+        visibility: str = "foreground",
+        owner: str | None = None,
+        max_attempts: int | None = None,
+        backlog: bool = False,
+        review: bool = True,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Created:
+        """Create a task. With a key, the same call again answers with the same task."""
+        extra = {} if review else {"reviewRequired": False}
+        given = {
+            "actor": actor,
+            "title": title,
+            "body": brief,
+            "assignee": agent,
+            "role": role,
+            "team": team,
+            "priority": priority,
+            "tags": tuple(tags),
+            "workflow": workflow,
+            "owner": owner,
+            "depends_on": tuple(self._resolve(part) for part in depends_on),
+            "resource": resource,
+            "parent_id": self._resolve(parent_id) if parent_id else None,
+            "visibility": visibility,
+            "metadata": (metadata or {}) | extra,
+            "acceptance": tuple(acceptance),
+            "constraints": constraints or {},
+            "profile": profile or {},
+            "max_attempts": max_attempts,
+            "status": "backlog" if backlog else "ready",
+            "key": key,
+        }
+        task = self._created(given, workflow)
+        path, warning = self._environment.store.path_of(task), self._environment.chart.no_route(task)
+        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+
+    def _created(self, given: dict[str, Any], workflow: str | None) -> Task:
+        """The new task, or the one that has its key. A number that is not needed after all is put back."""
+        store = self._environment.store
+        while True:
+            task_id = store.reserve_id(self._environment.clock.now())
+            try:
+                command = self._dispatcher.command(c.Create, given | {"task_id": task_id})
+                command = self._environment.templates.gated(command, workflow)
+                task = require_task(self._dispatcher.dispatch(command))
+            except (Unavailable, Internal):  # something may have come of it
+                raise
+            except AofError as error:
+                if error.details.get("task_id") != task_id or not isinstance(error, IdTaken | UnreadableTask):
+                    store.put_back_id(task_id)
+                    raise
+                continue  # a person has a file of this name; the next number is free
+            if task.id != task_id:
+                store.put_back_id(task_id)
+            return task
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        body: str | None = None,
+        status: str | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Updated:
+        """Replace the body or move the status; with neither, only a sign of life."""
+        done = self._dispatcher.on_task(
+            c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason
+        )
+        task = require_task(done)
+        kinds = {event.type for event in done.events}
+        return results.Updated(
+            task_id=task.id,
+            status=task.status,
+            updated_at=task.updated_at,
+            body_updated="task.updated" in kinds,
+            transitioned="task.transitioned" in kinds,
+            secret=done.secret or msgspec.UNSET,
+        )
+
+    def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
+        """Change title, description, priority, routing and the like."""
+        done = self._dispatcher.on_task(c.Edit, task_id, actor=actor, changes=changes)
+        task = require_task(done)
+        fields: Sequence[str] = next(
+            (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
+        )
+        shown = {"title": task.title, "status": task.status, "priority": task.priority}
+        return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+
+    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+        """Cancel the task and everything unfinished below it."""
+        return self._dispatcher.move(c.CancelTask, task_id, actor=actor, reason=reason)
+
+    def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Say that the worker of a task that is being cancelled has stopped."""
+        return self._dispatcher.move(c.Settle, task_id, actor=actor)
+
+    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
+        """Hold the task for a reason that is no other task."""
+        return self._dispatcher.move(c.Block, task_id, actor=actor, reason=reason, kind=kind)
+
+    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Make a blocked task ready again."""
+        return self._dispatcher.move(c.Unblock, task_id, actor=actor)
+
+    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+        """Hold the task on purpose."""
+        return self._dispatcher.move(c.Pause, task_id, actor=actor, reason=reason)
+
+    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Let a paused task go on."""
+        return self._dispatcher.move(c.Resume, task_id, actor=actor)
+
+    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
+        """Run a finished task again, or end the wait of a retry."""
+        return self._dispatcher.move(c.RetryTask, task_id, actor=actor, reason=reason)
+
+    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
+        """Put a finished task away."""
+        return self._dispatcher.move(c.Archive, task_id, actor=actor)
+
+    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+        """Let the task wait for another one."""
+        return self._depends(c.AddDependency, task_id, blocker_id, actor)
+
+    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+        """Let the task no longer wait for another one."""
+        return self._depends(c.RemoveDependency, task_id, blocker_id, actor)
+
+    def link(
+        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
+    ) -> Moved:
+        """Connect a task with another one, a run, an artifact or evidence."""
+        return self._linked(c.Link, task_id, kind, target, actor, reason=reason)
+
+    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
+        """Remove such a connection."""
+        return self._linked(c.Unlink, task_id, kind, target, actor)
+
+    def _linked(
+        self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
+    ) -> Moved:
+        """Each edge is written at one end: a dependency at the task that waits, a parent at the child."""
+        if kind in ("child", "blocks"):
+            task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
+        if kind == "blocked_by":
+            change = self.dep_add if command is c.Link else self.dep_remove
+            change(task_id, target, actor=actor)
+            task = self._environment.lookup.get(task_id)
+            return results.Moved(task_id=task.id, status=task.status)
+        to_task = kind in ("parent", "source_task")
+        target_id = self._resolve(target) if to_task else target
+        return self._dispatcher.move(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
+
+    def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
+        blocker = self._resolve(blocker_id)
+        task = require_task(self._dispatcher.on_task(kind, task_id, actor=actor, blocker_id=blocker))
+        return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
