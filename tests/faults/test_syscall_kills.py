@@ -48,8 +48,8 @@ def why_not() -> str:
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "it can")
 
 
-def live(place: Path, *options: str) -> int:
-    """Run the child in a new directory; how it ended."""
+def live(place: Path, *options: str, compile_modules: bool = False) -> int:
+    """Run the child in a new directory; how it ended. Only the first compiles modules, so all make the same calls."""
     if place.exists():
         shutil.rmtree(place)
     place.mkdir()
@@ -58,7 +58,7 @@ def live(place: Path, *options: str) -> int:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONDONTWRITEBYTECODE": "" if compile_modules else "1",
     }
     command = ["strace", "-f", *options]
     child = [sys.executable, "-m", "tests.support.child", str(place / "data"), str(place / "answers")]
@@ -70,6 +70,7 @@ def live(place: Path, *options: str) -> int:
 def calls(place: Path) -> dict[str, list[int]]:
     """Of each system call the numbers at which the child does something with the directory."""
     trace = place.parent / "trace"
+    assert live(place, "-o", os.devnull, "-e", "trace=none", compile_modules=True) == 0
     assert live(place, "-o", str(trace), "-e", f"trace={','.join((*CHANGING, OPENING))}") == 0
     counted: Counter[str] = Counter()
     found: dict[str, list[int]] = {name: [] for name in (*CHANGING, OPENING)}
