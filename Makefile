@@ -3,17 +3,20 @@ PYTHON ?= python3
 EXTRAS ?= dev,bench
 BIN := .venv/bin
 READY := .venv/.ready
-SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: demo test test-full check bench clean
+.PHONY: demo test test-interop test-full check bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)                ## see a small team of agents at work
 	$(BIN)/python examples/demo.py
 
-test: $(READY)                ## every test but the long sweeps
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+test: $(READY)                ## our own tests, without the long sweeps
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/interop
+
+test-interop: $(READY)        ## other people's suites and clients
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/interop
 
 test-full: $(READY)           ## every test
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m ""

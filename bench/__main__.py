@@ -17,7 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     plan = _plan(options)
     with suite.scratch(options.dir) as folder:
-        run = suite.measure(plan, folder, say=_say, others=others.installed(), compared=others.compared)
+        run = suite.measure(
+            plan, folder, say=_say, others=others.installed(), compared=others.compared, parser=others.yaml_parser()
+        )
         run.machine["compared with"] = ", ".join(others.versions())
         run.parts.extend(backlog.measure(folder / "backlog", rounds=plan.calls, few=options.quick, say=_say))
         run.parts.append(tools.measured(folder, rounds=plan.rounds, seconds=plan.seconds, say=_say))

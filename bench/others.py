@@ -1,5 +1,7 @@
 """The nearest equivalent of a lifecycle in two queues on SQLite, each with a commit flushed as often as AOF's.
 
+Beside them PyYAML, which parses what the index is built from.
+
 huey: enqueue (create), dequeue (claim), execute, which stores the result (complete). `fsync=True` is SQLite's
 `synchronous = FULL`. All processes share one queue, so one may run what another has put in.
 
@@ -12,7 +14,8 @@ dependencies, no check of who may complete what. An item is a row that is overwr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -21,6 +24,7 @@ from pathlib import Path
 from aof.bench.fabric import BRIEF, COMMITS, LIFECYCLE, SUMMARY, TITLE
 from aof.bench.report import AHEAD, MANY, ONE, Measurements, of, processes_text
 from aof.bench.rounds import Figure, Operation, Subject
+from aof.bench.sizes import Parser
 from aof.bench.table import Part, Row
 
 _BUSY = 60  # seconds to wait for SQLite's lock
@@ -105,6 +109,22 @@ def compared(found: Measurements) -> Part:
                 ),
             ]
     return Part("Others: the nearest to a lifecycle, as durable, without files or history", tuple(rows))
+
+
+def yaml_parser() -> Parser | None:
+    """PyYAML's C parser, which building the index is held against; None where PyYAML was built without it."""
+    try:
+        from yaml import CSafeLoader, load  # noqa: PLC0415 - only if it is there
+    except ImportError:
+        return None
+
+    def parse(fronts: Sequence[bytes]) -> float:
+        begin = time.process_time()
+        for front in fronts:
+            load(front, Loader=CSafeLoader)
+        return time.process_time() - begin
+
+    return parse
 
 
 def versions() -> list[str]:

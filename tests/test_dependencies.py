@@ -10,9 +10,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import aof
+from tests.support.repository import ROOT
 
 SOURCE = Path(aof.__file__).parent
-ROOT = Path(__file__).parents[1]
 OURS_TO_DEVELOP = ("dev", "bench")
 NAMED_AHEAD = ("a2a", "postgres")  # so that whoever asks for them now has them when their part comes
 ONLY_IF_IT_IS_THERE = {"yaml"}  # what the benchmark compares with

@@ -1,1 +1,1 @@
-"""Mirrors `src/aof/core`."""
+"""Tests of `aof.core`."""

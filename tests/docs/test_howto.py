@@ -11,9 +11,10 @@ import ryaml
 
 from aof.core.org.chart_validation import judge
 from aof.entrypoints.bootstrap import open_fabric
+from tests.support.repository import ROOT
 from tests.support.service import Up, directory
 
-DOCS = Path(__file__).parents[2] / "docs/howto"
+DOCS = ROOT / "docs/howto"
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.repository import ROOT
+
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")))
 _LINK = re.compile(r"\]\(([^)\s:]+)\)")
 _FILE = re.compile(r"`([a-z_]+(?:/[a-z_]+)*\.py)\b")

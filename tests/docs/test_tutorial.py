@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.repository import ROOT
 from tests.support.terminal import aof
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

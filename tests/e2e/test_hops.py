@@ -7,9 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,8 @@ from aof.core.model.ids import attempt_of
 from aof.core.model.workflow_state import Workflow, workflow_of
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import freeze
-from tests.support.service import BOUND, SETTINGS, Up, chart, directory, having, lives, workflow
+from tests.support.service import SETTINGS, Up, chart, directory, having, lives, workflow
+from tests.support.waiting import eventually
 from tests.support.workflows import DIAMOND, REVIEW
 
 
@@ -227,14 +225,14 @@ def test_a_silent_worker_of_a_hop_is_kept_alive_and_recovered_when_all_is_killed
         path = root / "runs" / task_id / "hops" / "build" / "run_heartbeat.json"
         first = json.loads(path.read_text())
         up_to = first["beatCount"] + 6
-        _until(lambda: json.loads(path.read_text())["beatCount"] >= up_to)
+        eventually(lambda: json.loads(path.read_text())["beatCount"] >= up_to)
         later = json.loads(path.read_text())
         assert later["pulse"]["began"] == first["pulse"]["began"], "a run has one beginning"
         (pid,) = of_run(str(root), run)
         up.end(signal.SIGKILL)
-    _until(lambda: not lives(pid))
+    eventually(lambda: not lives(pid))
     with open_fabric(root, actor="pm") as fabric:
-        _until(lambda: [(one.action, one.hop) for one in fabric.tick().actions] == [("stale_heartbeat", "build")])
+        eventually(lambda: [(one.action, one.hop) for one in fabric.tick().actions] == [("stale_heartbeat", "build")])
     hop = state(root, task_id).hop("build")
     assert (hop.status, hop.failures) == ("ready", 1)
 
@@ -288,14 +286,6 @@ def test_a_dry_run_tells_each_hop_its_agent_and_why_the_others_wait(tmp_path: Pa
         "hop audit (auditor) is ready: role 'auditor': aude: it is not active"
     ]
     assert events(root, "task.attempt.started") == before
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    """Look again and again until it is so, within bounds."""
-    deadline, pause = time.monotonic() + BOUND, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")

@@ -13,6 +13,7 @@ from aof.core.errors.base import PayloadTooLarge
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import request
 from tests.support.portable import EVENTS, Fields, run_file, valid
+from tests.support.repository import ROOT
 from tests.support.requirements import requirement
 from tests.support.service import Up, chart, directory, scripted
 from tests.surfaces.doors import mcp_session, of_tool
@@ -117,7 +118,7 @@ def test_a_thread_is_assigned_while_its_session_holds_the_task(tmp_path: Path) -
 
 @requirement("task.events.names-only")
 def test_the_demo_gives_known_names_only_each_from_an_event_of_its_own(tmp_path: Path) -> None:
-    examples = Path(__file__).parents[2] / "examples"
+    examples = ROOT / "examples"
     spec = spec_from_file_location("demo", examples / "demo.py")
     assert spec is not None
     assert spec.loader is not None

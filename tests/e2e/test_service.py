@@ -7,10 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +15,7 @@ from aof.entrypoints.bootstrap import open_fabric
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -34,13 +32,13 @@ class TestTheServiceItself:
             up.wait("message", task_id)
             path = beats / task_id / "run_heartbeat.json"
             begun = json.loads(path.read_text())["beatCount"]
-            _until(lambda: json.loads(path.read_text())["beatCount"] >= begun + 8, "beats over several leases")
+            eventually(lambda: json.loads(path.read_text())["beatCount"] >= begun + 8, "beats over several leases")
             assert task(root, task_id).status == "in-progress"
             (pid,) = processes(root, first_run(root, task_id))
             up.end(signal.SIGKILL)
-        _until(lambda: not lives(pid), "the end of the worker with its service")
+        eventually(lambda: not lives(pid), "the end of the worker with its service")
         with open_fabric(root, actor="pm") as fabric:
-            _until(lambda: [one.action for one in fabric.tick().actions] == ["stale_heartbeat"], "recovery")
+            eventually(lambda: [one.action for one in fabric.tick().actions] == ["stale_heartbeat"], "recovery")
             assert fabric.get(task_id).status == "ready"
 
     def test_after_a_killed_service_the_next_one_ends_the_orphans_and_goes_on(self, tmp_path: Path) -> None:
@@ -56,7 +54,7 @@ class TestTheServiceItself:
         chart(root, {"ada": scripted("report=done"), "bert": {}})
         with Up(root) as up:
             up.wait("requeue", task_id)
-            _until(lambda: not any(lives(pid) for pid in orphans), "the end of the orphans")
+            eventually(lambda: not any(lives(pid) for pid in orphans), "the end of the orphans")
             up.wait("session_end", task_id)
             up.end()
         done = task(root, task_id)
@@ -80,7 +78,7 @@ class TestTheServiceItself:
             (tmp_path / "link").symlink_to(here)
             with Up(tmp_path / "link") as up:
                 up.wait("requeue", mine)
-                _until(lambda: not lives(orphan), "the end of the orphan")
+                eventually(lambda: not lives(orphan), "the end of the orphan")
                 up.end()
             assert lives(neighbour)
             assert task(there, theirs).status == "in-progress"
@@ -119,7 +117,7 @@ class TestTheServiceItself:
             two.wait("up")
             ids = [create(root, f"agent-{number % 4}", review=False) for number in range(16)]
             with open_fabric(root, actor="pm") as fabric:
-                _until(lambda: fabric.list(status="done").total == 16, "the end of all tasks")
+                eventually(lambda: fabric.list(status="done").total == 16, "the end of all tasks")
             one.end()
             two.end()
         for task_id in ids:
@@ -197,7 +195,7 @@ class TestTheServiceItself:
             task_id = create(root, "ada", max_attempts=1)
             up.wait("message", task_id)
             beat = root / "runs" / task_id / "run_heartbeat.json"
-            _until(lambda: json.loads(beat.read_text())["beatCount"] > 1, "a heartbeat")
+            eventually(lambda: json.loads(beat.read_text())["beatCount"] > 1, "a heartbeat")
             assert output(root, task_id).startswith("line one\n")
             with open_fabric(root, actor="pm") as fabric:
                 assert fabric.show(task_id)["normalizedStatus"] == "running"
@@ -225,12 +223,3 @@ class TestTheServiceItself:
             "down",
         ]
         assert all(task_id in line for line in said[1:-1])
-
-
-def _until(condition: Any, what: str) -> None:
-    """Look again and again until it is so, within bounds."""
-    pause = threading.Event()
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what}"
-        pause.wait(0.01)

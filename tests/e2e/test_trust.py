@@ -14,7 +14,8 @@ import pytest
 
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric, revoke_trust, trust_data_dir
 from tests.support.served import create, events, once, task
-from tests.support.service import BOUND, Up, chart, directory, scripted
+from tests.support.service import Up, chart, directory, scripted
+from tests.support.waiting import BOUND
 
 MARK = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
 

@@ -128,15 +128,21 @@ def _check_acknowledged(
 def files_of(root: str | os.PathLike[str]) -> dict[str, list[str]]:
     """Where each task has a file: folders by ID."""
     found: dict[str, list[str]] = {}
-    for folder in (*Path(root, "tasks").iterdir(), Path(root, "archive/tasks")):
-        for path in folder.glob("TASK-*.md"):
-            found.setdefault(path.stem, []).append("archive" if folder.parent.name == "archive" else folder.name)
+    for folder in _task_folders(root):
+        name = "archive" if folder.parent.name == "archive" else folder.name
+        for file in os.listdir(folder):
+            if file.startswith("TASK-") and file.endswith(".md"):
+                found.setdefault(file.removesuffix(".md"), []).append(name)
     return found
+
+
+def _task_folders(root: str | os.PathLike[str]) -> list[Path]:
+    return [*(Path(one.path) for one in os.scandir(Path(root, "tasks")) if one.is_dir()), Path(root, "archive/tasks")]
 
 
 def check_files(root: str | os.PathLike[str], folded: dict[str, Folded]) -> None:
     """Every task lies in one folder, with the bytes that follow from the log; its runs too."""
-    where = files_of(root)
+    where, folders = files_of(root), _task_folders(root)
     assert where.keys() == folded.keys(), "files and log know the same tasks"
     for task_id, one in folded.items():
         task = one.task
@@ -146,9 +152,9 @@ def check_files(root: str | os.PathLike[str], folded: dict[str, Folded]) -> None
         data = Path(root, path).read_bytes()
         assert data == markdown.render(task), f"the file of {task_id} is what the log says"
         assert sha256(data).hexdigest() == digest
-        for folder in (*Path(root, "tasks").iterdir(), Path(root, "archive/tasks")):
+        for folder in folders:
             own = folder / task_id
-            assert not own.exists() or own.parent == Path(root, path).parent, "a task's own files move with it"
+            assert folder == Path(root, path).parent or not own.exists(), "a task's own files move with it"
         _check_runs(Path(root), task_id, one, archived=task.archived)
         _check_handoffs(Path(root), Path(root, path).with_suffix(""), one)
     written = {path.stem for path in Path(root, "handoffs").glob("*.json")}
@@ -206,9 +212,11 @@ def _check_heads(store: FilesystemStore, folded: dict[str, Folded]) -> None:
 
 
 def _check_intents(root: str | os.PathLike[str]) -> None:
-    for path in Path(root, "locks").glob("stripe-*"):
-        state = path.read_bytes()[STATE_AT:]
-        assert not state or state.startswith(b"idle\n"), f"{path.name} is idle: {state!r}"
+    for entry in os.scandir(os.path.join(root, "locks")):
+        if entry.name.startswith("stripe-"):
+            with open(entry.path, "rb", buffering=0) as file:
+                state = file.readall()[STATE_AT:]
+            assert not state or state.startswith(b"idle\n"), f"{entry.name} is idle: {state!r}"
 
 
 def _check_index(store: FilesystemStore, folded: dict[str, Folded]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aof.app.fabric import Fabric
 from aof.app.operations.results import Sent
-from tests.app.conftest import Room
+from tests.support.room import Room
 
 Fields = dict[str, Any]
 TASK = "TASK-2026-02-09-057"

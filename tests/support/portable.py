@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 
 from aof.core.model.ids import attempt_of, task_of_run
-from tests.app.conftest import Room
+from tests.support.room import Room
 
 Fields = dict[str, Any]
 

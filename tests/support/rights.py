@@ -20,7 +20,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.testing import memory_fabric
-from tests.core.org.test_chart import chart_of
+from tests.support.team import chart_of
 
 PERSON: Final = "pm"  # a maintainer outside the chart, who prepares everything
 OTHER: Final = "ada"  # whose work it is where it is not the caller's

@@ -16,7 +16,7 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, MONDAY, ManualClock
-from tests.support.disks import SteppingDisk
+from tests.support.disks import Killed, SteppingDisk
 from tests.support.invariants import SAME_BOOT, fabric_on, log_lines
 
 ONE, TWO, THREE = (f"TASK-2026-03-02-00{number}" for number in (1, 2, 3))
@@ -241,6 +241,21 @@ def _copy(source: str, target: str) -> None:
         if entry.is_dir():
             _copy(entry.path, place)
             continue
-        data = Path(entry.path).read_bytes()
+        with open(entry.path, "rb", buffering=0) as file:
+            data = file.readall()
         if not (entry.name.startswith("stripe-") and data[STATE_AT : STATE_AT + 5] in (b"", b"idle\n")):
-            Path(place).write_bytes(data)
+            with open(place, "wb", buffering=0) as file:
+                file.write(data)
+
+
+def told(root: Path, story: Story, disk: Disk, before: Teller) -> Teller:
+    """Carry out the commands on a disk; they may be cut short."""
+    teller = Teller(root, disk, now=before.clock.time)
+    teller.lines = before.lines
+    try:
+        teller.tell(*story.then)
+    except Killed:
+        pass
+    finally:
+        teller.close()
+    return teller

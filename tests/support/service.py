@@ -8,15 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from aof.entrypoints.bootstrap import init_data_dir, trust_data_dir
+from tests.support.waiting import BOUND
 
-BOUND = 60.0
 SCRIPT = Path(__file__).with_name("scripted.py")
 SETTINGS = """schemaVersion = 1
 [storage]
@@ -122,14 +121,6 @@ class Up:
         if self.process.poll() is None:
             self.process.kill()
         self.finish()
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    """Look again and again until it is so, within bounds."""
-    deadline, pause = time.monotonic() + BOUND, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 def lives(pid: int) -> bool:

@@ -36,7 +36,7 @@ def _as_ever(root: str, *, everybody: bool) -> ASGIApp:
 
 
 def _with_fixtures(root: str, how: str) -> ASGIApp:
-    from tests.surfaces.fixtures import Streamed, WithFixtures  # noqa: PLC0415 - only where the suite is run
+    from tests.interop.conformance import Streamed, WithFixtures  # noqa: PLC0415 - only where the suite is run
 
     settings = HttpSettings(authenticate=lambda _token: ANYBODY)
     mcp = (Streamed if how == "streamed" else WithFixtures)(lambda _request: ANYBODY, ("core",), "0", settings.max_body)

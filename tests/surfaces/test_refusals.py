@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, listed_in
 from aof.app.operations.schemas import input_schema
 from tests.support.desk import contents
+from tests.support.repository import ROOT
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
@@ -202,7 +203,7 @@ def test_a_value_that_is_too_long_is_refused_by_its_name(mcp: OverMcp, http: Ove
 
 
 def test_every_hint_in_the_source_names_an_operation_and_its_parameters() -> None:
-    source = Path(__file__).parents[2] / "src" / "aof"
+    source = ROOT / "src" / "aof"
     names = {operation.name: set(operation.parameters.__struct_fields__) for operation in OPERATIONS}
     text = "".join(path.read_text() for part in ("core", "app", "stores") for path in (source / part).rglob("*.py"))
     calls = re.findall(r'Call\("(\w+)", \{(.*?)\}\)', text)

@@ -20,6 +20,7 @@ from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME, OPERATIONS
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support import rights
+from tests.support.repository import ROOT
 from tests.support.rights import CASES, CHART, COLUMNS, LISTED, PERSON, READS, WORKFLOW, Case, Column
 from tests.surfaces.doors import (
     Door,
@@ -32,7 +33,7 @@ from tests.surfaces.doors import (
     new_token,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rights.md"
+PAGE = ROOT / "docs" / "reference" / "rights.md"
 EVERYWHERE = tuple(case for case in CASES if case.everywhere)
 SETTINGS = f'maintainers = ["{PERSON}", "own"]\n[storage]\ndurability = "relaxed"\n'
 

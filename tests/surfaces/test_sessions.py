@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from aof.core.model.workflow_state import workflow_of
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import workflow
+from tests.support.waiting import eventually
 from tests.support.workflows import hop, template
 from tests.surfaces.doors import OverHttp, Refusal, mcp_session, new_token, of_tool
 
@@ -35,15 +36,6 @@ def fabric(tmp_path: Path) -> Iterator[Fabric]:
     root, _ = init_data_dir(tmp_path / ".aof")
     with open_fabric(root, actor="pm") as fabric:
         yield fabric
-
-
-def _until(fabric: Fabric, holds: Callable[[], bool]) -> None:
-    """Wait for the log or a heartbeat to bring about what is expected."""
-    clock = fabric.services.environment.clock
-    deadline = clock.monotonic() + LONG
-    while not holds():
-        assert clock.monotonic() < deadline
-        fabric.store.wait(fabric.store.head(), 0.05)
 
 
 def _beats(fabric: Fabric, task_id: str) -> int:
@@ -61,12 +53,12 @@ def test_a_lease_is_renewed_while_the_session_lives_and_fails_by_name_when_it_en
         claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
         assert isinstance(claimed, dict)
         first_end = millis(claimed["expiresAt"])
-        _until(fabric, lambda: fabric.now() > first_end and _beats(fabric, task_id) >= 2)
+        eventually(lambda: fabric.now() > first_end and _beats(fabric, task_id) >= 2)
         assert fabric.recover() == ()
         lease = fabric.get(task_id).lease
         assert lease is not None
         assert lease.agent == "ada"
-    _until(fabric, lambda: fabric.get(task_id).lease is None)
+    eventually(lambda: fabric.get(task_id).lease is None)
     task = fabric.get(task_id)
     assert task.last_error is not None
     assert task.last_error.code == "no_completion_report"
@@ -118,7 +110,7 @@ def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric,
     ]  # fmt: skip
     if given is not None:
         fabric.session_end(run=given)
-    _until(fabric, lambda: fabric.get(task_id).lease is None)
+    eventually(lambda: fabric.get(task_id).lease is None)
     assert fabric.get(task_id).status == "review"
 
 
@@ -170,8 +162,8 @@ def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(h
     with _over_http(http) as (portal, client):
         claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
         assert isinstance(claimed, dict)
-        _until(fabric, lambda: fabric.now() > millis(claimed["expiresAt"]) and _beats(fabric, task_id) >= 2)
-    _until(fabric, lambda: fabric.get(task_id).lease is None)
+        eventually(lambda: fabric.now() > millis(claimed["expiresAt"]) and _beats(fabric, task_id) >= 2)
+    eventually(lambda: fabric.get(task_id).lease is None)
     error = fabric.get(task_id).last_error
     assert error is not None
     assert error.code == "no_completion_report"
@@ -182,11 +174,11 @@ def test_over_http_a_lease_is_not_renewed_for_a_client_that_has_gone_without_a_w
     task_id = fabric.create("Left behind").task_id
     with session.listening():
         session.call("aof_task_claim", {"taskId": task_id, "ttl": 1})
-        _until(fabric, lambda: _beats(fabric, task_id) >= 2)
-    _until(fabric, lambda: fabric.now() > _end_of_lease(fabric, task_id))
+        eventually(lambda: _beats(fabric, task_id) >= 2)
+    eventually(lambda: fabric.now() > _end_of_lease(fabric, task_id))
     with session.listening():
         beats = _beats(fabric, task_id)
-        _until(fabric, lambda: _beats(fabric, task_id) > beats)
+        eventually(lambda: _beats(fabric, task_id) > beats)
 
 
 def test_over_http_a_session_is_only_for_the_caller_that_has_opened_it(http: OverHttp) -> None:
@@ -280,12 +272,12 @@ def test_a_session_keeps_every_hop_that_it_holds_and_ends_each_by_name(fabric: F
             return of_tool(portal.call(client.call_tool, tool, {"taskId": task_id, **given}))
 
         runs = {name: ask("aof_task_claim", hop=name, ttl=1)["runId"] for name in ("a", "b")}
-        _until(fabric, lambda: min(beats("a"), beats("b")) >= 2)
+        eventually(lambda: min(beats("a"), beats("b")) >= 2)
         several = ask("aof_task_complete", outcome="complete")
         assert isinstance(several, Refusal)
         assert several.code == "run_required"
         assert ask("aof_task_complete", outcome="complete", run=runs["a"])["status"] == "in-progress"
         assert ask("aof_task_progress", text="the other one")["taskId"] == task_id, "one is left, and it is meant"
-    _until(fabric, lambda: workflow_of(fabric.get(task_id)).hop("b").lease is None)
+    eventually(lambda: workflow_of(fabric.get(task_id)).hop("b").lease is None)
     flow = workflow_of(fabric.get(task_id))
     assert (flow.hop("a").status, flow.hop("b").status, flow.hop("b").failures) == ("done", "ready", 1)

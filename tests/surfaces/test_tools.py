@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
 from aof.app.operations.catalogue import BY_TOOL
-from tests.app.conftest import STATUSES
+from aof.core.model.lifecycle import STATUSES
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, OverMcp, mcp_session, of_tool

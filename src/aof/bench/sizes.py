@@ -46,6 +46,10 @@ class Growth(NamedTuple):
         return self.large.value / self.small.value
 
 
+Parser = Callable[[Sequence[bytes]], float]
+"""Parses the frontmatter of many files; the CPU seconds that it took."""
+
+
 class Measured(NamedTuple):
     """Everything about one size, in seconds."""
 
@@ -59,10 +63,12 @@ class Measured(NamedTuple):
     claimed_next: Figure
     growth: dict[str, Growth]
     rebuilt: Figure
-    rebuilt_to_yaml: Figure | None
+    rebuilt_to_parser: Figure | None
 
 
-def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], object]) -> Measured:
+def measure(
+    folder: Path, tasks: int, *, commits: int, say: Callable[[str], object], parser: Parser | None = None
+) -> Measured:
     """Generate a directory of that size beside one of 100 tasks, and measure both."""
     say(f"{tasks:,} tasks: writing them")
     small = written(folder / f"{tasks}-small", SMALL)
@@ -79,7 +85,7 @@ def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], obje
         say(f"{tasks:,} tasks: commits")
         growth = _growth(here, there, commits)
         say(f"{tasks:,} tasks: rebuilding the index")
-        rebuilt, to_yaml = _rebuilds(there, Path(large), tasks)
+        rebuilt, to_parser = _rebuilds(there, Path(large), tasks, parser)
     return Measured(
         tasks=tasks,
         root=large,
@@ -91,7 +97,7 @@ def measure(folder: Path, tasks: int, *, commits: int, say: Callable[[str], obje
         claimed_next=claimed_next,
         growth=growth,
         rebuilt=rebuilt,
-        rebuilt_to_yaml=to_yaml,
+        rebuilt_to_parser=to_parser,
     )
 
 
@@ -163,23 +169,22 @@ def _next(fabric: Fabric) -> float:
     return seconds
 
 
-def _rebuilds(fabric: Fabric, root: Path, tasks: int) -> tuple[Figure, Figure | None]:
-    """Seconds to build the index from all files, and how that compares with PyYAML's C parser on their frontmatter.
+def _rebuilds(fabric: Fabric, root: Path, tasks: int, parser: Parser | None) -> tuple[Figure, Figure | None]:
+    """Seconds to build the index from all files, and how that compares with a parser on their frontmatter.
 
     The ratio is one of CPU seconds, for both do nothing but compute and a busy machine would disturb either.
     """
-    fronts = _fronts(root)
+    fronts = _fronts(root) if parser is not None else []
     rebuilt: list[float] = []
     cpu: list[float] = []
-    yaml: list[float] = []
+    parsed: list[float] = []
     for _ in range(_REBUILDS):
-        parsed = _yaml(fronts)
-        if parsed is not None:
-            yaml.append(parsed * tasks / len(fronts))
+        if parser is not None:
+            parsed.append(parser(fronts) * tasks / len(fronts))
         used = time.process_time()
         rebuilt.append(_timed(_store(fabric).index.rebuild))
         cpu.append(time.process_time() - used)
-    return Figure.of(rebuilt), Figure.ratio(cpu, yaml) if yaml else None
+    return Figure.of(rebuilt), Figure.ratio(cpu, parsed) if parsed else None
 
 
 def _fronts(root: Path) -> list[bytes]:
@@ -187,18 +192,6 @@ def _fronts(root: Path) -> list[bytes]:
     files = sorted(root.glob("tasks/*/*.md"))
     step = max(1, len(files) // _SAMPLE)
     return [path.read_bytes().split(b"---\n", 2)[1] for path in files[::step][:_SAMPLE]]
-
-
-def _yaml(fronts: Sequence[bytes]) -> float | None:
-    """CPU seconds of the parser; None where PyYAML was built without its C part."""
-    try:
-        from yaml import CSafeLoader, load  # noqa: PLC0415 - only if it is there
-    except ImportError:
-        return None
-    begin = time.process_time()
-    for front in fronts:
-        load(front, Loader=CSafeLoader)
-    return time.process_time() - begin
 
 
 def _store(fabric: Fabric) -> FilesystemStore:

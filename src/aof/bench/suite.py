@@ -54,8 +54,9 @@ def measure(
     say: Say,
     others: Sequence[Subject] = (),
     compared: Callable[[dict[str, Series]], Part] | None = None,
+    parser: sizes.Parser | None = None,
 ) -> Run:
-    """Measure everything below a folder; `others` take their turns between our own subjects."""
+    """Measure everything below a folder; `others` take turns with ours, `parser` with building the index."""
     header = machine.describe(folder)
     if not machine.is_disk(folder):
         header["WARNING"] = "this is no disk, a flush does nothing here: name a folder on one with --dir"
@@ -66,7 +67,7 @@ def measure(
     parts = [report.limits(found), report.lifecycles(found, log_bytes)]
     if compared is not None:
         parts.append(compared(found))
-    measured = [sizes.measure(folder, tasks, commits=plan.commits, say=say) for tasks in plan.sizes]
+    measured = [sizes.measure(folder, tasks, commits=plan.commits, say=say, parser=parser) for tasks in plan.sizes]
     parts += [report.size(one) for one in measured]
     if measured:
         calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)

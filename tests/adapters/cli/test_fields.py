@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.cli.conftest import Aof
+from tests.support.command_line import Aof
 from tests.support.terminal import AOF, DEADLINE, environment
 
 

@@ -1,1 +1,1 @@
-"""Mirrors `src/aof/core/runs`."""
+"""Tests of `aof.core.org`."""

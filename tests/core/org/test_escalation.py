@@ -10,7 +10,7 @@ from hypothesis import given
 
 from aof.core.model.org_chart import HUMAN
 from aof.core.org.escalation import chain
-from tests.core.org.test_chart import chart_of
+from tests.support.team import chart_of
 
 
 def agents(**targets: str | None) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from aof.core.engine.needs import needs
 from aof.core.model import commands as c
 from aof.core.model.policy import Policy
 from aof.core.org.capacity import full
-from tests.core.org.test_chart import chart_of
+from tests.support.team import chart_of
 from tests.support.world import World
 
 TEAM: dict[str, Any] = {

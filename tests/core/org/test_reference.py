@@ -11,9 +11,9 @@ from aof.core.model import org_chart as model
 from aof.core.org import chart_validation as judging
 from aof.core.org.rights import KINDS_BY_NAME
 from aof.stores.filesystem.records.org_chart import OrgFile
+from tests.support.repository import ROOT
 
 _SOURCES = ("chart_validation", "../validation/shape", "chart_values", "chart_references")
-ROOT = Path(__file__).parents[3]
 REFERENCE = (ROOT / "docs" / "reference" / "org-chart.md").read_text()
 HOWTO = (ROOT / "docs" / "howto" / "route-tasks.md").read_text()
 

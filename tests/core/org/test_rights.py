@@ -9,7 +9,7 @@ import pytest
 from aof.core.model import commands as c
 from aof.core.model.policy import Policy
 from aof.core.org.rights import RIGHTS, kind_of
-from tests.core.org.test_chart import chart_of
+from tests.support.team import chart_of
 from tests.support.world import World
 
 CHART = chart_of(

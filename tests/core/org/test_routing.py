@@ -16,8 +16,8 @@ from aof.core.org.chart_validation import judge
 from aof.core.org.routing import Route, pools, refusal, route, stranded
 from aof.core.org.work_profile import WorkProfile, work_of
 from aof.core.validation.required_capabilities import bad_capabilities, required
-from tests.core.org.test_chart import chart_of
 from tests.support.requirements import requirement
+from tests.support.team import chart_of
 from tests.support.world import World
 
 TEAM: dict[str, Any] = {

@@ -1,1 +1,1 @@
-"""Mirrors `src/aof/core/tasks`."""
+"""Tests of `aof.core.tasks`."""

@@ -22,7 +22,7 @@ from aof.app.fabric import Fabric
 from aof.core.model.policy import Policy
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.stores.filesystem.read_only import ReadOnlyStore
-from tests.adapters.cli.conftest import Said
+from tests.support.command_line import Said
 
 NOBODY = 65534
 Aof = Callable[..., Said]

@@ -15,9 +15,10 @@ from aof.entrypoints.bootstrap import diagnose, open_fabric
 from tests.data.make_format_1 import shown
 from tests.support.desk import Desk, contents
 from tests.support.invariants import check_invariants
+from tests.support.repository import ROOT
 from tests.support.verified import verify
 
-SAMPLES = Path(__file__).parents[2] / "data"
+SAMPLES = ROOT / "tests/data"
 
 
 @pytest.fixture

@@ -1,0 +1,126 @@
+"""What people and models type without having read anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from aof.adapters.cli.help import aliases
+from aof.adapters.cli.spec.grammar import GLOBAL
+from aof.adapters.cli.spec.verbs import VERBS
+from tests.support.command_line import Aof
+
+NAMES = {verb.name for verb in VERBS}
+CALLED = {name for verb in VERBS for name in (verb.name, *verb.aliases)}
+OPTIONS = {option.name for verb in VERBS for option in (*verb.options, *GLOBAL)}
+
+
+def test_every_guess_leads_to_something_that_there_is() -> None:
+    assert set(aliases.VERBS.values()) <= CALLED
+    assert {option for meant in aliases.OPTIONS.values() for option in meant} <= OPTIONS
+    for instead in aliases.INSTEAD.values():
+        if instead.startswith("aof "):
+            assert instead.split()[1] in NAMES
+
+
+def test_no_guess_stands_in_the_way_of_a_verb_or_of_another_guess() -> None:
+    assert not aliases.VERBS.keys() & (CALLED | aliases.INSTEAD.keys())
+    assert not aliases.INSTEAD.keys() & CALLED
+
+
+@pytest.mark.parametrize("start", ["start", "take", "begin", "pick", "Claim"])
+@pytest.mark.parametrize("finish", ["close", "done", "finish", "resolve", "complete"])
+def test_a_task_is_begun_and_finished_by_whatever_name(aof: Aof, start: str, finish: str) -> None:
+    aof("new", "first", "--no-review")
+    assert aof(start, "001", "--as", "ada").code == 0
+    assert aof(finish, "001", "--assignee", "ada", "--message", "all done", "--json").data["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ls",), 0),
+        (("stats",), 0),
+        (("info", "001"), 0),
+        (("depends", "add", "002", "001"), 0),
+        (("create", "x", "--description", "y", "--depends-on", "001", "--label", "api", "--prio", "high"), 0),
+        (("list", "--state", "ready", "--max", "1"), 0),
+        (("edit", "001", "--owner", "ada"), 0),
+        (("edit", "001", "--body", "text"), 0),
+        (("check",), 0),
+        (("show", "#001"), 0),
+        (("--version",), 0),
+        (("list", "--s", "ready"), 2),
+        (("no_such_verb",), 2),
+    ],
+)
+def test_what_is_guessed_works_where_it_is_plain_what_is_meant(aof: Aof, words: tuple[str, ...], expected: int) -> None:
+    aof("create", "first")
+    aof("create", "second")
+    assert aof(*words).code == expected
+
+
+def test_a_lower_case_id_and_that_of_a_run_stand_for_the_task(aof: Aof) -> None:
+    task_id = aof("create", "first", "--json").data["taskId"]
+    run = aof("claim", "001", "--agent", "ada", "--json").data["runId"]
+    assert aof("show", task_id.lower(), "--json").data["id"] == task_id
+    assert aof("show", run, "--json").data["id"] == task_id
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("rm", "aof cancel ID, then aof archive ID"),
+        ("delete", "nothing is ever deleted"),
+        ("assign", "aof edit ID --agent A"),
+        ("mv", "aof update ID --status S"),
+        ("tree", "aof list --tree"),
+        ("comment", "aof progress ID --note"),
+        ("search", "aof list --search"),
+    ],
+)
+def test_what_there_is_no_verb_for_is_answered_with_the_call_that_does_it(aof: Aof, word: str, shown: str) -> None:
+    said = aof(word, "001", "--json")
+    assert (said.code, said.error["code"]) == (2, "usage")
+    assert shown in said.error["hint"]
+
+
+def test_a_number_without_its_zeros_is_answered_with_the_part_that_is_meant(aof: Aof) -> None:
+    for _ in range(4):
+        aof("create", "one")
+    assert "'004'" in aof("show", "04", "--json").error["hint"]
+
+
+def test_text_that_begins_with_a_dash_goes_behind_two(aof: Aof) -> None:
+    assert "-- -x" in aof("create", "-x").err
+    assert aof("create", "--", "-x, and more").code == 0
+    assert aof("create", "y", "--brief=-x").code == 0
+
+
+@pytest.mark.parametrize("typed", ["TASK-{day}-0002", "TASK-2019-01-31-002", "00000002", "task-{day}-0O2", "parser"])
+def test_a_mistyped_id_or_a_title_is_answered_with_the_task_that_was_meant(aof: Aof, typed: str) -> None:
+    aof("create", "write the docs")
+    made = aof("create", "mend the parser", "--json").data["taskId"]
+    asked = typed.format(day=made[len("TASK-") : -len("-002")])
+    for words in (("show", asked), ("claim", asked, "--agent", "ada"), ("create", "third", "--dep", asked)):
+        said = aof(*words, "--json")
+        assert said.code == 3
+        assert said.error["code"] == "task_not_found"
+        assert said.error["hint"] == f"did you mean {made} (mend the parser)? List what there is: aof list"
+
+
+def test_a_number_without_its_zeros_is_answered_with_them(aof: Aof) -> None:
+    aof("create", "one")
+    aof("create", "two")
+    assert "did you mean '002'?" in aof("show", "2").err
+
+
+def test_what_is_like_no_task_is_answered_with_the_list(aof: Aof) -> None:
+    aof("create", "one")
+    for asked in ("999", "nonsense", "TASK-2019-01-31-777"):
+        assert aof("show", asked).err.endswith("→ list what there is: aof list\n")
+
+
+def test_a_status_may_be_written_as_in_other_tools(aof: Aof) -> None:
+    aof("create", "one")
+    aof("claim", "001", "--agent", "ada")
+    assert aof("list", "--status", "IN_PROGRESS", "--json").data["total"] == 1

@@ -1,0 +1,1 @@
+"""Suites and clients that others have written. `make test-interop` runs them."""
