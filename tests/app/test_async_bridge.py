@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from aof.app.async_bridge import Follower, asked
-from aof.app.operations.org import Send
+from aof.app.operations.rows.org import Send
 from aof.app.operations.spec import Params
 from aof.testing import memory_fabric
 

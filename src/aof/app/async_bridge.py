@@ -18,9 +18,9 @@ import msgspec
 from aof.app.commands.retryable import PASSING, Passing, may_pass
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.app.operations.org import Send
+from aof.app.operations.rows.org import Send
+from aof.app.operations.rows.tasks import Claim
 from aof.app.operations.spec import Params
-from aof.app.operations.tasks import Claim
 from aof.core.errors.base import AofError
 from aof.core.errors.tasks import NothingReady
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from aof.app.operations.org import SentMessages
+from aof.app.operations.rows.org import SentMessages
 
 SECRETS = "aof/runSecrets"
 _NAME = "secret"

@@ -1,13 +1,13 @@
 """The catalogue: every operation in one table, from which tools, routes, schemas and the reference are made.
 
-A new operation is a row in a module below `operations`. Must not know any surface.
+A new operation is a row in a module below `operations/rows`. Must not know any surface.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations import control, maintenance, org, queries, tasks, workflows
+from aof.app.operations.rows import control, maintenance, org, queries, tasks, workflows
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [

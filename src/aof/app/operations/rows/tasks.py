@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.fields import (
+from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
+from aof.app.operations.rows.fields import (
     BY_KEY,
     Acceptance,
     Blockers,
@@ -28,7 +29,6 @@ from aof.app.operations.fields import (
     TargetTeam,
     Visible,
 )
-from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
 from aof.app.operations.spec import Cli, OnTask, Operation, Params, Spelling, Taught, param
 from aof.core.model.kinds import Cause, Priority, Status
 from aof.core.workflows.outcomes import MEANINGS

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.fields import Run
 from aof.app.operations.results import Applied, Result
+from aof.app.operations.rows.fields import Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 from aof.core.model.handoff import Handoff
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.fields import Reason
 from aof.app.operations.results import Depends, Moved
+from aof.app.operations.rows.fields import Reason
 from aof.app.operations.spec import Cli, Family, OnTask, Operation, Spelling, param
 from aof.core.model.kinds import BlockedKind
 

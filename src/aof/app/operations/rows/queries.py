@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
-from aof.app.operations.fields import Sequence
 from aof.app.operations.results import Result
+from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, OnTask, Operation, Params, Spelling, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
