@@ -121,10 +121,6 @@ class OnTheCommandLine:
         """The command that makes the call."""
         values = dict(given)
         actor, compact = values.pop("actor", None), values.pop("compact", False)
-        values |= values.pop("routing", {})
-        for positive, flag in (("review", "no_review"), ("retryable", "no_retry")):
-            if not values.pop(positive, True):
-                values[flag] = True
         said = shlex.split(spell(Call(operation, values)))[1:]
         return [*said, *(["--actor", actor] if actor else []), *(["--compact"] if compact else [])]
 
