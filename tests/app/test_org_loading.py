@@ -8,12 +8,15 @@ from pathlib import Path
 
 SCRIPT = """
 import sys
+from aof._support import lazy_imports
+lazy_imports.install()
 from aof.adapters.cli.main import main
 for words in (
     ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
     assert main(words) == 0
 heavy = ("aof.core.org", "aof.stores.filesystem.records.org_chart", "aof.stores.filesystem.records.strict_yaml")
-print([name for name in sys.modules if name.startswith(heavy)], file=sys.stderr)
+ran = [name for name in sys.modules if name.startswith(heavy) and lazy_imports.has_run(name)]
+print([name for name in ran if not hasattr(sys.modules[name], "__path__")], file=sys.stderr)
 """
 
 
