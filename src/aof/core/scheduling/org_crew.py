@@ -9,8 +9,7 @@ import msgspec
 from aof.core.model import workflow_state
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Routing, Task
-from aof.core.org.routing import route
-from aof.core.org.work_profile import work_of
+from aof.core.org import routing, work_profile
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.workflows import claim
 
@@ -44,7 +43,7 @@ def crew_of(chart: OrgChart) -> Crew:
             known.clear()
         answer = known.get(task.routing) if not task.profile else None
         if answer is None:
-            found = route(chart, work_of(task.routing, task.profile), load)
+            found = routing.route(chart, work_profile.work_of(task.routing, task.profile), load)
             answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
             if not task.profile:
                 known[task.routing] = answer
@@ -53,8 +52,8 @@ def crew_of(chart: OrgChart) -> Crew:
     def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
         """The agents with the hop's role that may do what the task requires; none judges its own work."""
         workflow = workflow_state.workflow_of(task)
-        asked = work_of(Routing(role=workflow.hop(hop).role), task.profile)
-        found = route(chart, msgspec.structs.replace(asked, capabilities=()), load)
+        asked = work_profile.work_of(Routing(role=workflow.hop(hop).role), task.profile)
+        found = routing.route(chart, msgspec.structs.replace(asked, capabilities=()), load)
         if not found.candidates:
             return Nobody(found.reason)
         others = tuple(agent for agent in found.candidates if not claim.judges_own(workflow, hop, agent))
