@@ -14,7 +14,7 @@ import pytest
 
 from aof.adapters.cli.output import encoded
 from aof.adapters.cli.spec.tasks import VERBS
-from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 
 SCRIPT = """
 import os, sys
@@ -74,7 +74,7 @@ BASE = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    _run(tmp_path, "init")
+    init_data_dir(tmp_path / ".aof")
     with open_fabric(tmp_path / ".aof", actor="tester") as fabric:
         fabric.create("first")
         fabric.create("second", agent="ada")
