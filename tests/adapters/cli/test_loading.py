@@ -15,7 +15,7 @@ import pytest
 from aof.adapters.cli.output import encoded
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 
 SCRIPT = """
 import os, sys
@@ -75,7 +75,7 @@ BASE = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    _run(tmp_path, "init")
+    init_data_dir(tmp_path / ".aof")
     with open_fabric(tmp_path / ".aof", actor="tester") as fabric:
         fabric.create("first")
         fabric.create("second", agent="ada")
