@@ -53,8 +53,8 @@ ONLY_OF_THE_COMMAND_LINE = {
 ONLY_OF_THE_TOOL = {("create", "wait")}  # a handle that MCP's tasks follow
 
 
-def _id(operation: Operation) -> str:
-    return operation.name
+def _id(one: Operation | Verb) -> str:
+    return one.name
 
 
 def _parameters(operation: Operation) -> set[str]:
@@ -101,9 +101,7 @@ def test_the_command_line_spells_every_parameter(operation: Operation) -> None:
         assert {(operation.name, name) for name in targets - expected} <= ONLY_OF_THE_COMMAND_LINE
 
 
-@pytest.mark.parametrize(
-    "verb", [verb for verb in VERBS if any("|" in one.name for one in verb.arguments)], ids=lambda verb: verb.name
-)
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if any("|" in one.name for one in verb.arguments)], ids=_id)
 def test_a_verb_of_several_operations_takes_only_what_one_of_them_has(verb: Verb) -> None:
     members = [one for one in OPERATIONS if one.verb.split()[0] == verb.name]
     known = {NAMES.get(one.name, {}).get(name, name) for one in members for name in _parameters(one)} | {"action"}
