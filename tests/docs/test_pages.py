@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ def _names(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
 
 
+@cache
+def _modules() -> list[str]:
+    """The path of every module of ours."""
+    folders = ("src", "tests", "bench", "examples")
+    return [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in (ROOT / folder).rglob("*.py")]
+
+
 def _titled(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -39,7 +47,7 @@ def test_links_lead_to_a_page_and_to_a_heading_of_it(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_titled)
 def test_a_module_that_a_page_names_is_there(page: Path) -> None:
-    every = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("[a-z]*/**/*.py")]
+    every = _modules()
     named = _FILE.findall(_FENCED.sub("", page.read_text("utf-8")))
     assert [name for name in named if not any(path.endswith(f"/{name}") for path in every)] == []
 
