@@ -22,7 +22,7 @@ _OWN = {
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
-    "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "org_load",
+    "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of", "org_load",
     "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
     "branches", "lease_ends", "relatives", "tasks",
 }  # fmt: skip
