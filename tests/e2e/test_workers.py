@@ -278,7 +278,7 @@ class TestEnds:
             up.wait("exit", again, times=2)
             up.wait("session_end", good)
             up.end()
-        assert waits in ("retrying", "preparing", "running")
+        assert waits in ("retrying", "queued", "preparing", "running")
         with open_fabric(root, actor="pm") as fabric:
             codes = {one: fabric.get(one).last_error for one in (quiet, timed, honest, gone, good)}
             assert [error.code if error else None for error in codes.values()] == [
