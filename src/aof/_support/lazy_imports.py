@@ -8,15 +8,15 @@ the hook: programs that import AOF get ordinary imports. Must not know what any 
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import RLock
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 else:
@@ -53,7 +53,7 @@ def run(module: ModuleType) -> None:
             return
         spec = module.__spec__
         assert spec is not None
-        spec.loader = loader
+        module.__loader__ = spec.loader = loader
         try:
             loader.exec_module(module)
         except BaseException:
@@ -88,15 +88,30 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The module's place; packages of ours run at once, for they hold nothing but a docstring."""
-        ours = name.startswith(_OURS)
-        if not ours and name not in DEFERRED:
+        if name.startswith(_OURS):
+            return _ours(name, path)
+        if name not in DEFERRED:
             return None
         spec = PathFinder.find_spec(name, path, target)
-        if spec is None or (ours and spec.submodule_search_locations is not None):
-            return spec
+        if spec is None:
+            return None
         if isinstance(spec.loader, SourceFileLoader):  # those of compiled modules make the module themselves
             spec.loader = _Deferring(spec.loader)  # type: ignore[assignment]
         return spec
+
+
+def _ours(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """A module of ours by one look at its file: most of those that a call names, it never uses."""
+    for folder in path or ():
+        file = f"{folder}/{name.rpartition('.')[2]}.py"
+        try:
+            os.stat(file)
+        except OSError:
+            continue
+        spec = ModuleSpec(name, _Deferring(SourceFileLoader(name, file)), origin=file)  # type: ignore[arg-type]
+        spec.has_location = True
+        return spec
+    return PathFinder.find_spec(name, path)
 
 
 def install() -> None:
