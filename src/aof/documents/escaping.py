@@ -22,7 +22,7 @@ _STRUCTURE: Final = (
 _BEGINS: Final = re.compile(rf"( {{0,3}})(\\*)(?={_STRUCTURE})")
 _ESCAPED_FENCE: Final = re.compile(r"( {0,3})(\\+)(?=`{3}|~{3})")
 _FENCE: Final = re.compile(r"( {0,3})(\\*)(?=`{3}|~{3})")
-_COMMENT: Final = re.compile(r"(\\*)(?=<!--)")
+_COMMENT: Final = re.compile(r"(\\*)<!--")
 
 
 def plain(text: str) -> str:
@@ -80,7 +80,7 @@ def _comments(line: str, change: Callable[[str, re.Pattern[str]], str]) -> str:
     """A comment may begin anywhere in a line."""
     if "<!--" not in line:
         return line
-    return _COMMENT.sub(r"\1\\" if change is _add else lambda found: found[1][1:], line)
+    return _COMMENT.sub(r"\1\\<!--" if change is _add else lambda found: f"{found[1][1:]}<!--", line)
 
 
 def _spaced(line: str, own: re.Pattern[str] | None, change: Callable[[str, re.Pattern[str]], str]) -> str:
