@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aof.documents.projection import LOCK
+from aof.documents.worklog.projection import WorklogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {}
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"WORKLOG": WorklogFile}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:
