@@ -47,8 +47,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _plan(options: argparse.Namespace) -> suite.Plan:
-    plan = suite.Plan.quick() if options.quick else suite.Plan()
+def _plan(options: argparse.Namespace) -> suite.BenchPlan:
+    plan = suite.BenchPlan.quick() if options.quick else suite.BenchPlan()
     given = {name: getattr(options, name) for name in ("rounds", "seconds", "sizes")}
     return plan._replace(**{name: value for name, value in given.items() if value is not None})
 

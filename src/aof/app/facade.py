@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import Held
+    from aof.app.runs.claimed_run import ClaimedRun
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
@@ -49,7 +49,7 @@ class Facade:
 
     services: Services
 
-    def _held(self, grant: Grant) -> Held:
+    def _held(self, grant: Grant) -> ClaimedRun:
         """The run that was granted, with the operations that its holder needs."""
         raise NotImplementedError
 
@@ -335,7 +335,7 @@ class Facade:
         worker: str = "pull",
         hop: str | None = None,
         actor: str | None = None,
-    ) -> Held:
+    ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
@@ -347,7 +347,7 @@ class Facade:
             )
         )
 
-    def own_run(self) -> Held:
+    def own_run(self) -> ClaimedRun:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
         return self._held(self.services.runs.own_run())
 

@@ -18,7 +18,7 @@ from aof.ports.clock import Clock
 _BOUND = 10.0  # seconds that a tree may take to end
 
 
-class Orphans:
+class ProcessOrphans:
     """Keeps the contract of `ports.runner.Orphans` for one data directory."""
 
     def __init__(self, root: str, clock: Clock) -> None:

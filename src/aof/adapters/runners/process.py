@@ -17,10 +17,10 @@ from contextlib import suppress
 from aof._support.beneath import Beneath
 from aof.adapters.runners import environment as surroundings
 from aof.adapters.runners import notes, places, processes
-from aof.adapters.runners.orphans import Orphans
-from aof.adapters.runners.output import Kept, Messages
+from aof.adapters.runners.orphans import ProcessOrphans
+from aof.adapters.runners.output import KeptStream, Messages
 from aof.adapters.runners.redaction import Redaction
-from aof.adapters.runners.spawner import Link, Spawner
+from aof.adapters.runners.spawner import Spawner, SupervisorLink
 from aof.app.faults import record
 from aof.core.errors.runs import RunnerFailed
 from aof.ports.clock import Clock
@@ -32,7 +32,7 @@ _OUTPUT_LIMIT = 16 * 1024 * 1024
 class _Worker:
     """A started process."""
 
-    def __init__(self, work: Work, link: Link, out: Kept, err: Kept) -> None:
+    def __init__(self, work: Work, link: SupervisorLink, out: KeptStream, err: KeptStream) -> None:
         self.work = work
         self.link = link
         self.out = out
@@ -64,7 +64,7 @@ class ProcessRunner:
         self._files = Beneath(root)
         self._workers: dict[str, _Worker] = {}
         self._spawner = Spawner()
-        self._orphans = Orphans(root, clock)
+        self._orphans = ProcessOrphans(root, clock)
         self._reserved: dict[str, int] = {}
 
     def reserve(self, place: str) -> str | None:
@@ -111,12 +111,12 @@ class ProcessRunner:
         variables = surroundings.variables(work, self._environment, self._root)
         hidden = [work.secret.rpartition("/")[2].encode(), *surroundings.secrets(variables)]
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-        kept: list[Kept] = []
-        link: Link | None = None
+        kept: list[KeptStream] = []
+        link: SupervisorLink | None = None
         try:
             for pipe, name in ((out, "output.log"), (err, "errors.log")):
                 file = self._files.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
-                kept.append(Kept(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
+                kept.append(KeptStream(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
             brief_file = self._files.open(f"{folder}/brief.md", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             with open(brief_file, "w+", encoding="utf-8") as brief:
                 brief.write(work.brief)
@@ -138,7 +138,7 @@ class ProcessRunner:
             os.close(err_end)
         return _Worker(work, link, kept[0], kept[1])
 
-    def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> Link:
+    def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> SupervisorLink:
         request = {
             "command": list(work.command),
             "environment": dict(variables),
@@ -146,10 +146,10 @@ class ProcessRunner:
         }
         return self._spawner.spawn(request, self._reserved[work.place], *stdio)
 
-    def _noted(self, work: Work, link: Link) -> None:
+    def _noted(self, work: Work, link: SupervisorLink) -> None:
         notes.write(self._files, self._clock, work, link.expect())
 
-    def _sent_off(self, link: Link) -> None:
+    def _sent_off(self, link: SupervisorLink) -> None:
         link.send("go")
         answer = link.expect()
         if "failed" in answer:

@@ -74,7 +74,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return {name: value for name, value in values.items() if value is not UNSET}
 
 
-class OnTask(Params, frozen=True, kw_only=True):
+class TaskParams(Params, frozen=True, kw_only=True):
     """Parameters of an operation on one task."""
 
     task_id: TaskId

@@ -42,7 +42,7 @@ class _Care:
         self.beats: threading.Thread | None = None
 
 
-class Held(Claimed, frozen=True, kw_only=True, dict=True):
+class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod

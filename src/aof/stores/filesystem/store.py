@@ -22,7 +22,7 @@ from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import Stripes
-from aof.stores.filesystem.io.locks import Held
+from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
@@ -158,7 +158,7 @@ class FilesystemStore(Parts):
         """Redo what a power cut may have undone, unless somebody has under this boot."""
         self._opening.recover()
 
-    def begin_anew(self, held: list[Held]) -> None:
+    def begin_anew(self, held: list[HeldLock]) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
         self._opening.begin_anew(held)
 

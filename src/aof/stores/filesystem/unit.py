@@ -29,7 +29,7 @@ from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
-from aof.stores.filesystem.io.locks import Held, stripe
+from aof.stores.filesystem.io.locks import HeldLock, stripe
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -55,7 +55,7 @@ class FilesystemUnit(IndexQuestions):
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
-        self._held: list[Held] = []
+        self._held: list[HeldLock] = []
         self._loaded: dict[str, Loaded] = {}
         self._taking = ""
         self._unsure: dict[str, list[str]] = {}

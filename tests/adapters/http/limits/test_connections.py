@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from aof.adapters.http.limits.connections import AT_ONCE, Accepted, Acceptor, Connections, Listener, affordable
+from aof.adapters.http.limits.connections import AT_ONCE, Accepted, Acceptor, Connections, ListeningSocket, affordable
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.server import listen
 
@@ -19,7 +19,7 @@ _SOON = 0.2
 
 
 @contextmanager
-def _flooded() -> Iterator[Listener]:
+def _flooded() -> Iterator[ListeningSocket]:
     """A listener on which many connections are waiting."""
     with ExitStack() as stack:
         bound = stack.enter_context(listen())
@@ -27,7 +27,7 @@ def _flooded() -> Iterator[Listener]:
         for _ in range(_FLOOD):
             stack.enter_context(socket.create_connection(bound.getsockname(), timeout=_BOUND))
         traffic = Traffic()
-        yield Listener.of(bound, Connections(_FLOOD * 2, _FLOOD * 2, traffic), traffic)
+        yield ListeningSocket.of(bound, Connections(_FLOOD * 2, _FLOOD * 2, traffic), traffic)
 
 
 class Turns:

@@ -22,7 +22,7 @@ _BEGIN, _AGAIN = 1.0, 0.2  # seconds before the line is drawn first, and from th
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """Call it with how far the work is; what was told last is shown."""
 
     def __init__(self, what: str, stream: TextIO) -> None:
@@ -80,9 +80,9 @@ class Silent:
         pass
 
 
-def progress(what: str, *, as_json: bool) -> Progress | Silent:
+def progress(what: str, *, as_json: bool) -> ProgressLine | Silent:
     """A line for this work, or none."""
-    return Progress(what, sys.stderr) if sys.stderr.isatty() and not as_json else Silent()
+    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else Silent()
 
 
 def _columns(stream: TextIO) -> int:

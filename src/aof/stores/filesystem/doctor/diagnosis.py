@@ -12,7 +12,7 @@ from contextlib import suppress
 from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Checkup, Problem
 from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.store import FilesystemStore
@@ -59,10 +59,10 @@ def repair(store: FilesystemStore, now: int) -> None:
     access.tighten(store)
 
 
-def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
+def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
     found, folded = log.check(store)
     root = store.paths.root
-    found = [*(Finding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
+    found = [*(DoctorFinding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))

@@ -14,7 +14,7 @@ from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor import indexed, rewritten
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.integrity import line_endings, proof
 from aof.stores.filesystem.io.read import Seen, read, seen
 from aof.stores.filesystem.loaded import Loaded
@@ -33,9 +33,9 @@ _FROM_BACKUP = (
 )
 
 
-def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | None]:
+def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded] | None]:
     """Verify number, place and hash of every event, and fold them all; None where the log cannot be relied on."""
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     folded: dict[str, Folded] | None = None
     try:
         folded = _folded(store)
@@ -44,7 +44,7 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
         day = told.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
         found.append(
-            Finding(
+            DoctorFinding(
                 Problem(
                     told.code,
                     where,
@@ -57,7 +57,7 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
         what = "a flush of the log has failed, and nothing can be written since"
         problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' writes the files anew and verifies them")
         heal = None if folded is None else lambda _now: _unpoison(store)
-        return [*found, Finding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
+        return [*found, DoctorFinding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
     return found, folded
 
 
@@ -109,13 +109,13 @@ def _unpoison(store: FilesystemStore) -> None:
     _folded(store)
 
 
-def lacking(case: Case) -> Finding | None:
+def lacking(case: Case) -> DoctorFinding | None:
     """Whether events that were durable are gone: the log was deleted, cut or replaced by an older one."""
     detail = _lost(case)
     if detail is None:
         return None
     fix = "restore events/ from a backup; or 'aof doctor --fix' puts what the tasks' files say into the log again"
-    return Finding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
+    return DoctorFinding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
 
 
 def _lost(case: Case) -> str | None:

@@ -9,7 +9,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import STATUSES
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, unfit
 from aof.stores.filesystem.records.org_path import NAME
@@ -17,12 +17,12 @@ from aof.stores.filesystem.records.org_path import NAME
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
 
 
-def check(case: Case) -> list[Finding]:
+def check(case: Case) -> list[DoctorFinding]:
     """Conflict copies, strangers, folders that are no status, and tasks' own files without their task."""
     return [*_others(case), *_folders(case), *_unreadable(case)]
 
 
-def _others(case: Case) -> Iterator[Finding]:
+def _others(case: Case) -> Iterator[DoctorFinding]:
     for path in case.scan.others:
         where, name = case.store.paths.relative(path), os.path.basename(path)
         is_folder = os.path.isdir(path)
@@ -30,7 +30,9 @@ def _others(case: Case) -> Iterator[Finding]:
             continue  # it has gone meanwhile
         if ".md.conflict" in name:
             what = "a person's version that could not be merged is kept here"
-            yield Finding(Problem("conflict_copy", where, what, "take over what you need from it, then delete it"))
+            yield DoctorFinding(
+                Problem("conflict_copy", where, what, "take over what you need from it, then delete it")
+            )
         elif is_task_id(name) and is_folder:
             finding = _own_files(case, path, name)
             if finding is not None:
@@ -39,10 +41,10 @@ def _others(case: Case) -> Iterator[Finding]:
             fix = "move it elsewhere; a task is a file that ends with .md"
             why = None if is_folder else unfit(path)
             what = "this is no task's file" if why is None else f"this is no task's file: {why}"
-            yield Finding(Problem("unknown_file", where, what, fix))
+            yield DoctorFinding(Problem("unknown_file", where, what, fix))
 
 
-def _unreadable(case: Case) -> Iterator[Finding]:
+def _unreadable(case: Case) -> Iterator[DoctorFinding]:
     """Pipes, devices and huge files where documents belong; they are looked at from outside, and never opened."""
     root = case.store.paths.root
     for folder in ("org", "workflows"):
@@ -53,12 +55,12 @@ def _unreadable(case: Case) -> Iterator[Finding]:
             if f"{folder}/{name}" == NAME:
                 continue  # what keeps the chart from being used is told elsewhere
             if not os.path.isdir(path) and (why := unfit(path)) is not None:
-                yield Finding(
+                yield DoctorFinding(
                     Problem("unreadable_file", f"{folder}/{name}", why, "remove it, or put a text file there")
                 )
 
 
-def _own_files(case: Case, path: str, task_id: str) -> Finding | None:
+def _own_files(case: Case, path: str, task_id: str) -> DoctorFinding | None:
     """The folder of a task's own files belongs beside the task."""
     one = case.folded.get(task_id)
     if one is None or one.task is None:
@@ -79,10 +81,10 @@ def _own_files(case: Case, path: str, task_id: str) -> Finding | None:
                 store.files.gather(task_id, folder_of(task))
 
     problem = Problem("files_misplaced", where, f"{task_id} itself is in {folder_of(one.task)}/", fix)
-    return Finding(problem, 3, move)
+    return DoctorFinding(problem, 3, move)
 
 
-def _folders(case: Case) -> Iterator[Finding]:
+def _folders(case: Case) -> Iterator[DoctorFinding]:
     """What lies in tasks/ but in no status."""
     tasks = f"{case.store.paths.root}/tasks"
     for entry in sorted(os.scandir(tasks), key=lambda entry: entry.name):
@@ -91,11 +93,13 @@ def _folders(case: Case) -> Iterator[Finding]:
         where = case.store.paths.relative(entry.path)
         if not entry.is_dir(follow_symlinks=False):
             if entry.name.lower() != "readme.md":
-                yield Finding(Problem("unknown_file", where, "tasks lie in the folder of their status", _STATUSES))
+                yield DoctorFinding(
+                    Problem("unknown_file", where, "tasks lie in the folder of their status", _STATUSES)
+                )
         elif names := sorted(os.listdir(entry.path)):
             what = f"this is no status, and it holds {', '.join(names[:5])}"
             fix = f"move its files; {_STATUSES}"
-            yield Finding(Problem("unknown_folder", where, what, fix), 3, _clearing(case, entry.path, names))
+            yield DoctorFinding(Problem("unknown_folder", where, what, fix), 3, _clearing(case, entry.path, names))
 
 
 def _clearing(case: Case, folder: str, names: list[str]) -> Callable[[int], None] | None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor import indexed
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.io.locks import STRIPE_NAMES
 from aof.stores.filesystem.log.reader import Position
@@ -31,7 +31,7 @@ _FIX = (
 )
 
 
-def check(case: Case) -> Finding | None:
+def check(case: Case) -> DoctorFinding | None:
     """Whether events that were appended here were replaced by others, while the tasks' files stayed."""
     store = case.store
     last = store.reader.newest()
@@ -49,7 +49,7 @@ def check(case: Case) -> Finding | None:
             f"the log was tampered with: its hashes hold, but {which} is not what was appended, and is the first "
             f"that is wrong; {_restorable(case)}; {damage.message}"
         )
-        return Finding(Problem("log_rewritten", "events/", what, _FIX))
+        return DoctorFinding(Problem("log_rewritten", "events/", what, _FIX))
     return None
 
 
