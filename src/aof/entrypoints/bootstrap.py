@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
-from aof.adapters.notify import everybody
+from aof.adapters.notify import fan_out
 from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
 from aof.app.commands import own_run
@@ -132,7 +132,7 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
         return lambda: None if trust.covers(command) else refusal(command)
 
     file = settings.notify.file
-    return everybody.notifier(
+    return fan_out.notifier(
         root,
         settings.notify.command,
         file,

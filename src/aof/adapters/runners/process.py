@@ -14,9 +14,9 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
+from aof.adapters.runners import attempt_folder, processes, worker_note
 from aof.adapters.runners import environment as surroundings
-from aof.adapters.runners import notes, places, processes
 from aof.adapters.runners.orphans import ProcessOrphans
 from aof.adapters.runners.output import KeptStream, Messages
 from aof.adapters.runners.redaction import Redaction
@@ -61,7 +61,7 @@ class ProcessRunner:
         self._listener = listener
         self._environment = environment
         self._most = output_limit
-        self._files = Beneath(root)
+        self._files = ConfinedFolder(root)
         self._workers: dict[str, _Worker] = {}
         self._spawner = Spawner()
         self._orphans = ProcessOrphans(root, clock)
@@ -71,7 +71,7 @@ class ProcessRunner:
         """Lock the place for a worker; why there can be none now, if so."""
         try:
             self._files.begin()
-            lock = places.take(self._files, place)
+            lock = attempt_folder.take(self._files, place)
         except OSError as error:
             return f"its folder of runs cannot be locked: {error}"
         if lock is None:
@@ -83,7 +83,7 @@ class ProcessRunner:
         """Unlock a place where nothing was started."""
         lock = self._reserved.pop(place, None)
         if lock is not None:
-            places.free(lock)
+            attempt_folder.free(lock)
 
     def start(self, work: Work) -> None:
         """Start the command; raises RunnerFailed."""
@@ -147,7 +147,7 @@ class ProcessRunner:
         return self._spawner.spawn(request, self._reserved[work.place], *stdio)
 
     def _noted(self, work: Work, link: SupervisorLink) -> None:
-        notes.write(self._files, self._clock, work, link.expect())
+        worker_note.write(self._files, self._clock, work, link.expect())
 
     def _sent_off(self, link: SupervisorLink) -> None:
         link.send("go")
@@ -187,7 +187,7 @@ class ProcessRunner:
 
     def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the note beside the run names a host of this machine's start that lives no more."""
-        note = notes.read(self._root, place, attempt)
+        note = worker_note.read(self._root, place, attempt)
         return note is not None and note.is_known(self._clock) and processes.born(note.host_pid) != note.host_born
 
     def end(self, place: str, attempt: int, run_id: str) -> str | None:

@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from contextlib import suppress
 from functools import cached_property
 
-from aof._support.beneath import LinkInTheWay
+from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk

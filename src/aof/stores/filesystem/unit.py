@@ -28,12 +28,12 @@ from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
-from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
+from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
-from aof.stores.filesystem.loaded import Change, Loaded
+from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs

@@ -11,7 +11,18 @@ from contextlib import suppress
 
 from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Checkup, Problem
-from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
+from aof.stores.filesystem.doctor import (
+    access,
+    caches,
+    files,
+    handoffs,
+    links,
+    log,
+    misplaced_files,
+    rewritten_log,
+    runs,
+    unmerged,
+)
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.log.reader import Position
@@ -66,12 +77,12 @@ def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))
-    lost = rewritten.check(case) or log.lacking(case)
+    lost = rewritten_log.check(case) or log.lacking(case)
     if lost is not None:
         return [*found, lost], []
     left = frozenset(store.stripes.left())
     about_files, edited = files.check(case)
-    found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
+    found += [*about_files, *misplaced_files.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
     found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
     return found, [task_id for task_id in edited if task_id not in left]
 

@@ -13,11 +13,11 @@ from aof.core.model.workflow_state import workflow_of
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
-from aof.stores.filesystem.doctor import indexed, rewritten
+from aof.stores.filesystem.doctor import indexed, rewritten_log
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
-from aof.stores.filesystem.integrity import line_endings, proof
+from aof.stores.filesystem.integrity import line_endings, verification
 from aof.stores.filesystem.io.read import Seen, read, seen
-from aof.stores.filesystem.loaded import Loaded
+from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.recovery import checkpoint
@@ -64,7 +64,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
 def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     """The first event whose line, number or hash is wrong."""
     try:
-        proof.prove(store.paths, log_days(store.paths))
+        verification.prove(store.paths, log_days(store.paths))
     except LogDamaged as damage:
         return damage
     return None
@@ -125,7 +125,7 @@ def _lost(case: Case) -> str | None:
     known = checkpoint.load(store.paths)
     if known is not None and not store.reader.holds(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
-    if (last := rewritten.cut(store)) is not None:
+    if (last := rewritten_log.cut(store)) is not None:
         return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"
     if newest and next(store.reader.events(newest - 1), None) is None:
         return f"the log lacks event {newest}, which a task's head was written by"

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from aof.core.errors.base import AofError
 from aof.stores.filesystem.integrity import takeover
-from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.io.locks import STRIPES, HeldLock, stripe
 
 TYPE_CHECKING = False

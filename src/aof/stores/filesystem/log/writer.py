@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
-from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.integrity.stamp import Stamp
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import HeldLock, Locks

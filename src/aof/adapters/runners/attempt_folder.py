@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
 
 
 def folder(root: str, place: str) -> str:
@@ -18,7 +18,7 @@ def folder(root: str, place: str) -> str:
     return f"{root}/runs/{place}/attempts"
 
 
-def take(files: Beneath, place: str) -> int | None:
+def take(files: ConfinedFolder, place: str) -> int | None:
     """A descriptor that holds the lock; None while a worker is there. Raises OSError where there can be none."""
     path = folder(files.root, place)
     files.make_folders(path)

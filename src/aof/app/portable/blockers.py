@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.portable.lives import Life
-from aof.app.portable.scene import Scene
-from aof.app.portable.words import short
+from aof.app.portable.task_histories import Life
+from aof.app.portable.view_source import Scene
+from aof.app.portable.vocabulary import short
 from aof.core.errors.base import AofError, Call
 from aof.core.model.task import Task
 from aof.core.org.capacity import full

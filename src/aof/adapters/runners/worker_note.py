@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
 from aof._support.typed import prepare_type
 from aof.adapters.runners import processes
 from aof.ports.clock import Clock
@@ -54,7 +54,7 @@ def read(root: str, place: str, attempt: int) -> Note | None:
         return None
 
 
-def write(files: Beneath, clock: Clock, work: Work, worker: dict[str, Any]) -> None:
+def write(files: ConfinedFolder, clock: Clock, work: Work, worker: dict[str, Any]) -> None:
     """Put the note on the disk, all of it or nothing, and wait until it is there; raises OSError."""
     boot = clock.boot()
     note = Note(

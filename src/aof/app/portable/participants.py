@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.portable.lives import Life
-from aof.app.portable.scene import Scene, active
-from aof.app.portable.words import NOT_APPLICABLE, UNKNOWN, missing
+from aof.app.portable.task_histories import Life
+from aof.app.portable.view_source import Scene, active
+from aof.app.portable.vocabulary import NOT_APPLICABLE, UNKNOWN, missing
 from aof.core.model.ids import OURSELVES
 
 _KINDS = {"human": "person", "a2a": "peer"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.portable.words import UNKNOWN
+from aof.app.portable.vocabulary import UNKNOWN
 from aof.core.evolve.handoff import evolve_handoff
 from aof.core.evolve.run import evolve_run, result_of
 from aof.core.evolve.task import evolve

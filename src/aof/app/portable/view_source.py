@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
-from aof.app.portable.lives import Attempt, Life, Lives
+from aof.app.portable.task_histories import Attempt, Life, Lives
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import OrgChart

@@ -13,7 +13,7 @@ from aof.core.model.org_chart import OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import leases
-from aof.core.org.standing import is_person, roles_of
+from aof.core.org.membership import is_person, roles_of
 
 
 def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> ActorMismatch | None:

@@ -38,7 +38,7 @@ class Folder:
         _close(self.fd)
 
 
-class Beneath:
+class ConfinedFolder:
     """The folders beneath a root. The root itself may be reached through links; everything below may not."""
 
     def __init__(self, root: str) -> None:
