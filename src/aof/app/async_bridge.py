@@ -89,7 +89,7 @@ async def asked(
 ) -> _Answer:
     """Do the work in a thread. What waits for something to do tries again whenever something has happened.
 
-    `gone` tells that nobody waits for the answer any more: nothing is claimed for who cannot learn of it.
+    `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
     """
     if not isinstance(params, ClaimParams) or not params.wait:
         is_long = isinstance(params, SendParams) and len(params.messages) > _LONG_SEND

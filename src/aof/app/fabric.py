@@ -75,7 +75,7 @@ class Fabric(Facade):
 
     @property
     def actor(self) -> str:
-        """Who calls, unless a call says otherwise."""
+        """The caller's name, unless a call names another."""
         return self.services.principal.actor
 
     @property

@@ -321,7 +321,7 @@ class Facade:
         return self.services.tasks.link(task_id, kind, target, reason=reason, actor=actor)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
+        """Remove a link between a task and something else."""
         return self.services.tasks.unlink(task_id, kind, target, actor=actor)
 
     def claim(
@@ -477,7 +477,7 @@ class Facade:
         risk: str | None = None,
         autonomy_level: int | None = None,
     ) -> Route:
-        """Who would get a task, or one that asked for this, and why; and why the others would not."""
+        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         return self.services.org.org_route(
             task_id,
             agent=agent,
@@ -508,7 +508,7 @@ class Facade:
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
         limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
         followed by a pause as long as it took, so that others get half of the time.
         """

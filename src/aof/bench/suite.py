@@ -59,7 +59,7 @@ def measure(
     """Measure everything below a folder; `others` take turns with ours, `parser` with building the index."""
     header = machine.describe(folder)
     if not machine.is_disk(folder):
-        header["WARNING"] = "this is no disk, a flush does nothing here: name a folder on one with --dir"
+        header["WARNING"] = "this is not a disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
     log_bytes = fabric.bytes_per_commit(place)

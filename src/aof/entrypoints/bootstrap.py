@@ -270,7 +270,7 @@ def init_data_dir(
     """Make a data directory, or complete one that is there. Tells its path and whether it is new.
 
     Who makes it is its maintainer, until the settings name another. Only its owner may read it, unless it is `shared`
-    with a group, that of the folder it is made in or of who makes it.
+    with a group, that of the parent folder or of the user.
     """
     root, new = plan_data_dir(path)
     if shared not in (None, "owner", "group"):
@@ -302,8 +302,8 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
         if os.path.isdir(f"{named}/{needs}"):
             return os.path.abspath(named)
         if os.path.isdir(f"{named}/.aof/{needs}"):
-            raise NoDataDirectory(f"{named} is no data directory", f"did you mean '--data-dir {named}/.aof'?")
-        raise NoDataDirectory(f"{named} is no data directory", f"make one with 'aof --data-dir {named} init'")
+            raise NoDataDirectory(f"{named} is not a data directory", f"did you mean '--data-dir {named}/.aof'?")
+        raise NoDataDirectory(f"{named} is not a data directory", f"make one with 'aof --data-dir {named} init'")
     here = os.getcwd()
     while True:
         main = _main_worktree(here)

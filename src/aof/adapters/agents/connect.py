@@ -150,7 +150,7 @@ def _servers(text: str) -> dict[str, Any]:
         found = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
         hint = "correct the file, or add the settings by hand"
-        raise InvalidInput(f"the settings are no TOML, or would be none any more: {error}", hint) from None
+        raise InvalidInput(f"the settings are not TOML, or would be none any more: {error}", hint) from None
     return found if isinstance(found, dict) else {}
 
 

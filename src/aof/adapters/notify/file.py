@@ -38,7 +38,7 @@ class FileNotifier:
         fd = os.open(self._path, _GROWING, 0o600) if self._beneath is None else self._opened(self._beneath)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(f"{self._path} is no regular file")
+                raise OSError(f"{self._path} is not a regular file")
             os.write(fd, msgspec.json.encode(notification) + b"\n")
         finally:
             os.close(fd)

@@ -14,7 +14,7 @@ from aof.core.tasks.graph import readiness
 
 WAITING = frozenset({"waiting_input", "waiting_permission", "waiting_resource", "blocked", "paused"})
 _ODD = {
-    "stale": "its file was changed by hand and not taken in yet",
+    "stale": "its file was changed by hand and not yet imported",
     "unknown": "its file cannot be read; see 'aof doctor'",
 }
 

@@ -101,7 +101,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         )
 
     def release(self, reason: str | None = None) -> Moved:
-        """Give the task back unfinished, which is no failure."""
+        """Give the task back unfinished, which is not a failure."""
         return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
 
     def send(self, *messages: Any) -> tuple[Sent, ...]:

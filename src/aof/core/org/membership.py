@@ -1,7 +1,7 @@
 """What a name is to an org chart: a listed agent, a maintainer, or unknown.
 
-Somebody unknown is a worker at most: no role, no capability, one task at a time. A maintainer who is no agent of the
-chart is a person, whom the chart does not bind. Must not know tasks or commands.
+An unknown name is a worker at most: no role, no capability, one task at a time. A maintainer outside of the
+chart is a person, and the chart does not restrict people. Must not know tasks or commands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _AT_ONCE = 1
 
 
 def is_person(chart: OrgChart | None, name: str, maintainers: tuple[str, ...]) -> bool:
-    """Whether the name is a maintainer's who is no agent of the chart."""
+    """Whether the name is a maintainer's who is not an agent of the chart."""
     return name in maintainers and (chart is None or name not in chart.by_id)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Loaded(msgspec.Struct):
     """A task under lock: its record, the folder of its file, and the file as it was read.
 
-    `held` says that the file is a person's for now, who changed it after it was read; it is taken in next time.
+    `held` says that the file is a person's for now, who changed it after it was read; it is imported next time.
     There is no `file` after the last write of a unit, for nothing comes after it that could overwrite an edit.
     """
 

@@ -99,7 +99,7 @@ class ReadOnlyStore(MemoryStore):
         super().__init__(clock)
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self._reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()

@@ -78,7 +78,7 @@ class FilesystemStore(Parts):
             modes=shared_with(group=True) if shared else None,
         )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
@@ -169,7 +169,7 @@ class FilesystemStore(Parts):
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
         if self._log is not None and self._log.replaced:
-            with clearly("take in another log"):
+            with clearly("read another log"):
                 takeover.start_over(self)
         if self._log is not None:
             self._opening.checkpoint_if_due(self._log.seq)

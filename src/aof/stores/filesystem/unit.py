@@ -85,7 +85,7 @@ class FilesystemUnit(IndexQuestions):
         return self._load(task_id).task
 
     def edit(self, task_id: str) -> ImportEdit | AofError | None:
-        """A person's edit that waits to be taken in, or why it never can be."""
+        """A person's edit that waits to be imported, or why it never can be."""
         examined = self._load(task_id).examined
         return (examined.problem or examined.edit) if examined is not None else None
 
@@ -196,7 +196,7 @@ class FilesystemUnit(IndexQuestions):
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
-                "free some space or mend the disk; the next command on the task writes them",
+                "free some space or repair the disk; the next command on the task writes them",
             ) from error
         return sealed
 

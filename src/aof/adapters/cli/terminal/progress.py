@@ -1,6 +1,6 @@
 """One line on standard error for what takes longer than a second: what goes on, how far it is, since when.
 
-Only for a person: nothing where standard error is no terminal, or where the answer is asked for as JSON. A thread of
+Only for a person: nothing where standard error is not a terminal, or where the answer is asked for as JSON. A thread of
 its own draws the line, so that also work which tells nothing about itself is seen to go on.
 Must not know what the work is.
 """
@@ -66,7 +66,7 @@ class ProgressLine:
 
 
 class Silent:
-    """The same for who does not look."""
+    """The same without a terminal: it shows nothing."""
 
     def __call__(self, detail: str) -> None:
         """Nobody wants to know."""

@@ -61,7 +61,7 @@ def _described(operation: Operation, of: dict[Any, Any], failures: dict[str, Any
 
 
 def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
-    """What is no operation: whether the server lives, and the events as they come."""
+    """What is not an operation: whether the server lives, and the events as they come."""
     health = {"type": "object", "properties": {"status": {"const": "ok"}, "version": {"type": "string"}}}
     text = {"type": "string"}
     stream = [

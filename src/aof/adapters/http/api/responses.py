@@ -38,7 +38,7 @@ PREFIX = "/api/v1"
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """The body of every answer that is no success."""
+    """The body of every answer that is not a success."""
 
     error: Told
 

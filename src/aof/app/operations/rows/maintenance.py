@@ -47,7 +47,7 @@ ROWS: tuple[Operation, ...] = (
             section="serve",
             order=20,
             summary="do once what is due: recover, promote, give up, alert",
-            notes="Also tells why each other unfinished task is left alone. Agents are started by 'aof up' only.",
+            notes="Also says why each other unfinished task is left as it is. Only 'aof up' starts agents.",
             example="aof tick --dry-run",
         ),
         needs="lead",

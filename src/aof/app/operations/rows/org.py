@@ -32,7 +32,7 @@ class OrgRouteParams(Params, frozen=True, kw_only=True):
         Annotated[
             list[str],
             param(
-                "for agents with this capability, as NAME or NAME:0.8 for a least proficiency",
+                "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
                 Spelling(option="--capability"),
             ),
         ]
@@ -79,7 +79,7 @@ class HandoffParams(Params, frozen=True, kw_only=True):
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
-    """What is wrong with the org chart, and which version is in force."""
+    """Problems of the org chart, and which version is in force."""
 
     ok: bool
     path: str
@@ -147,7 +147,7 @@ ROWS: tuple[Operation, ...] = (
         name="org_check",
         parameters=Params,
         result=OrgCheck,
-        help="What is wrong with the org chart.",
+        help="Problems of the org chart.",
         effect="read",
         tool="aof_org_check",
         verb="org check",
@@ -158,7 +158,7 @@ ROWS: tuple[Operation, ...] = (
         name="org_route",
         parameters=OrgRouteParams,
         result=dict[str, Any],
-        help="Who would get a task, or one that asked for this, and why.",
+        help="Which agent a task, or one with these requirements, would go to, and why.",
         effect="read",
         tool="aof_org_route",
         verb="org route",
@@ -181,14 +181,14 @@ ROWS: tuple[Operation, ...] = (
         name="session_end",
         parameters=SessionEndParams,
         result=Carried,
-        help="Carry out what runs have reported; a run that is named has ended.",
+        help="Apply the results that runs have reported; a named run has ended.",
         effect="write",
         tool="aof_session_end",
         verb="session-end",
         cli=Cli(
             section="messages",
             order=20,
-            summary="carry out what runs have reported",
+            summary="apply the results that runs have reported",
             example="aof session-end --agent swe-backend",
         ),
         acts="agent",

@@ -38,7 +38,7 @@ class ListParams(FilterParams, frozen=True, kw_only=True):
 class ReadyParams(FilterParams, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
-    explain: Annotated[bool, param("say why each other task cannot be claimed")] | UnsetType = UNSET
+    explain: Annotated[bool, param("say why each of the other tasks cannot be claimed")] | UnsetType = UNSET
 
 
 class CountsParams(ListParams, frozen=True, kw_only=True):
@@ -280,7 +280,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof log 001",
             extra=(
                 Extra(option="--follow", help="continue as events arrive"),
-                Extra(option="--format", help="native, or agentruntime for portable words", metavar="F"),
+                Extra(option="--format", help="native, or agentruntime for the portable event names", metavar="F"),
             ),
         ),
         ask=events,
@@ -321,7 +321,7 @@ ROWS: tuple[Operation, ...] = (
         name="portable_log",
         parameters=LogParams,
         result=PortableEvents,
-        help="What happened, in portable words.",
+        help="What happened, as portable events.",
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",

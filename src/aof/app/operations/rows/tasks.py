@@ -58,10 +58,10 @@ class CreateParams(Params, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
-    max_attempts: Annotated[int, param("runs that may fail before the task is given up", ge=1)] | UnsetType = UNSET
+    max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
     review: (
-        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="done without a review"))]
+        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
         | UnsetType
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
@@ -73,7 +73,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
         UNSET
     )
-    agent: Annotated[str, param("who takes it; default actor")] | UnsetType = UNSET
+    agent: Annotated[str, param("agent that takes it; default: the actor")] | UnsetType = UNSET
     ttl: LeaseTime | UnsetType = UNSET
     wait: (
         Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
@@ -285,7 +285,7 @@ ROWS: tuple[Operation, ...] = (
         name="update",
         parameters=UpdateParams,
         result=Updated,
-        help="Change body or status without completing; alone a sign of life.",
+        help="Change body or status without completing; without either, a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",

@@ -12,7 +12,7 @@ from aof.app.workflows.view import Portrait
 
 _WORKFLOW = Family(
     verb="workflow",
-    help="check or show workflows, or where a task stands in its own",
+    help="check or show workflows, or show how far a task is in its workflow",
     place="a workflow or a task; none: all workflows",
     example="aof workflow show 001 --format mermaid",
 )
@@ -32,7 +32,7 @@ class OptionalWorkflowParams(Params, frozen=True, kw_only=True):
 
 
 class WorkflowCheck(Result, frozen=True, kw_only=True):
-    """Which templates were looked at, and what is wrong with them."""
+    """Which templates were checked, and their problems."""
 
     ok: bool
     workflows: list[str]
@@ -64,7 +64,7 @@ ROWS: tuple[Operation, ...] = (
         name="workflow_show",
         parameters=WorkflowParams,
         result=Portrait,
-        help="A workflow, or where a task stands in its own.",
+        help="A workflow, or how far a task is in its workflow.",
         effect="read",
         tool="aof_workflow_show",
         verb="workflow show",

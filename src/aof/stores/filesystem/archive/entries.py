@@ -143,7 +143,7 @@ class Archive:
         if member.size < 0 or member.size > _LARGEST_FILE:
             raise self.too_large(f"'{shown}' has {member.size:,} bytes")
         if len(parts) == 1 and not member.isdir():
-            raise self._refused(f"'{shown}' is no folder")
+            raise self._refused(f"'{shown}' is not a folder")
         return "/".join(parts[1:]) or None
 
     def _whole(self) -> None:
@@ -167,7 +167,7 @@ class Archive:
         return PayloadTooLarge(f"{self._name} is too large: {why}", _AGAIN)
 
     def _refused(self, why: str) -> InvalidInput:
-        return InvalidInput(f"{self._name} is no export that can be taken: {why}", _AGAIN)
+        return InvalidInput(f"{self._name} is not an export that can be taken: {why}", _AGAIN)
 
 
 class _Bounded:

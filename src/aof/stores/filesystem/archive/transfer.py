@@ -67,7 +67,7 @@ def unpack(source: str, root: str, say: Say = silent, disk: Disk | None = None) 
         raise Conflict(f"{root} is a data directory already", "import into another place with --data-dir DIR")
     if os.path.lexists(root) and (not os.path.isdir(root) or os.path.islink(root) or os.listdir(root)):
         hint = "import into another place with --data-dir DIR, or move what is there away"
-        raise Conflict(f"{root} is there already, and is no empty folder", hint)
+        raise Conflict(f"{root} is there already, and is not an empty folder", hint)
     os.makedirs(os.path.dirname(root), exist_ok=True)
     with open(source, "rb") as packed, _new_folder(root) as folder:
         count = 0

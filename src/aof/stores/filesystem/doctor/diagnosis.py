@@ -94,7 +94,7 @@ def _unfinished(task_id: str) -> Problem:
 
 
 def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
-    """What is no damage: what the next command finishes, who may read what, and what git has not been told."""
+    """What is not damage: what the next command finishes, who may read what, and what git has not been told."""
     try:
         missing = git_files.lacking(store.paths.root)
     except OSError:

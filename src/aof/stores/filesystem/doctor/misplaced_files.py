@@ -18,7 +18,7 @@ _STATUSES = f"use one of: {', '.join(STATUSES)}"
 
 
 def check(case: Case) -> list[DoctorFinding]:
-    """Conflict copies, strangers, folders that are no status, and tasks' own files without their task."""
+    """Conflict copies, strangers, folders that are not status, and tasks' own files without their task."""
     return [*_others(case), *_folders(case), *_unreadable(case)]
 
 
@@ -40,7 +40,7 @@ def _others(case: Case) -> Iterator[DoctorFinding]:
         elif not name.startswith((".", "#")) and not name.endswith("~") and name.lower() != "readme.md":
             fix = "move it elsewhere; a task is a file that ends with .md"
             why = None if is_folder else unfit(path)
-            what = "this is no task's file" if why is None else f"this is no task's file: {why}"
+            what = "this is not a task's file" if why is None else f"this is not a task's file: {why}"
             yield DoctorFinding(Problem("unknown_file", where, what, fix))
 
 
@@ -97,13 +97,13 @@ def _folders(case: Case) -> Iterator[DoctorFinding]:
                     Problem("unknown_file", where, "tasks lie in the folder of their status", _STATUSES)
                 )
         elif names := sorted(os.listdir(entry.path)):
-            what = f"this is no status, and it holds {', '.join(names[:5])}"
+            what = f"this is not a status, and it holds {', '.join(names[:5])}"
             fix = f"move its files; {_STATUSES}"
             yield DoctorFinding(Problem("unknown_folder", where, what, fix), 3, _clearing(case, entry.path, names))
 
 
 def _clearing(case: Case, folder: str, names: list[str]) -> Callable[[int], None] | None:
-    """Exact versions of ours in a folder that is no status mean nothing: the log has them."""
+    """Exact versions of ours in a folder that is not a status mean nothing: the log has them."""
     ours: list[str] = []
     for name in names:
         one = case.folded.get(name.removesuffix(".md"))

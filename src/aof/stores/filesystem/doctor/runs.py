@@ -46,7 +46,7 @@ def _odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
 
 
 def _content(path: str) -> bytes | None:
-    """None where there is nothing; what is no file differs from everything."""
+    """None where there is nothing; what is not a file differs from everything."""
     try:
         return read(path)
     except OSError:

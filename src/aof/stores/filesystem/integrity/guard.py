@@ -41,7 +41,7 @@ class LogGuard:
             return False
 
     def verify(self, state: State) -> bool:
-        """Whether the log still has what was appended last; raises LogDamaged where it is no whole history."""
+        """Whether the log still has what was appended last; raises LogDamaged where it is not a whole history."""
         stamp, days = state.stamp, log_days(self._paths)
         if stamp is None or not state.day or state.day not in days:
             return True  # nobody has said what to expect, or the whole day is gone, which looking for its end tells

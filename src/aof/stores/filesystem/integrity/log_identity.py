@@ -1,4 +1,4 @@
-"""What says that the log is another one than before. By itself, so that who only looks at a task loads no log."""
+"""Tells whether the log was replaced by another one. A module of its own, so that reading a task loads no log code."""
 
 from __future__ import annotations
 

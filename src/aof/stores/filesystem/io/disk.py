@@ -158,7 +158,7 @@ class Disk:
 
         Swapping the two names and removing the old version costs half of a rename over it, which makes ext4 allocate
         and write out blocks at once. It needs a library that takes milliseconds to load, so it begins to pay only
-        after some writes. Who has just looked at the existing file tells its mode, as `stat` has it.
+        after some writes. A caller that has just examined the existing file passes its mode, as `stat` has it.
         """
         self._keep_mode(source, target, mode)
         self._replaced += 1
