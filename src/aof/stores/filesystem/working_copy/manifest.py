@@ -35,7 +35,7 @@ class Head:
         return hexdigest(data)[:_DIGEST] == self.digest
 
 
-class Heads:
+class Manifest:
     """The table of one data directory."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
