@@ -99,7 +99,7 @@ def test_a_new_file_that_is_no_file_is_named_and_never_taken_in(root: Path, make
         found = problems(fabric)
         assert "tasks/ready/TASK-2026-01-01-001.md" in found
         if make is not huge:  # a Markdown file without an ID waits to be named
-            assert "no task's file" in found["tasks/ready/notes.md"]
+            assert "not a task's file" in found["tasks/ready/notes.md"]
 
 
 @pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)

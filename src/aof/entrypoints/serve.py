@@ -167,7 +167,7 @@ class Doors(NamedTuple):
 
 @contextmanager
 def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
-    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the addresses.
+    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; returns the addresses.
 
     `tell` is called in that thread with what was turned away, once a minute.
     """

@@ -1,4 +1,4 @@
-"""Operations of whoever gives out work and of whoever does it. Must not know any surface."""
+"""Operations for creating tasks and for working on them. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def start_over(store: FilesystemStore) -> None:
 def refuse_alone(store: FilesystemStore) -> None:
     """Raise LogDamaged where the log was changed and the files were not: then it was cut or rewritten.
 
-    Whoever switches branches changes both. Where heads and log disagree about a task, its file must be the log's.
+    Switching branches changes both. Where heads and log disagree about a task, its file must be the log's.
     """
     known, heads = (
         fold(event for _, lines in store.reader.proven(Position()) for _, event in lines),
