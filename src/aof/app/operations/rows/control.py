@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Depends, Moved
-from aof.app.operations.rows.fields import Reason
-from aof.app.operations.spec import Cli, Family, OnTask, Operation, Spelling, param
+from aof.app.operations.rows.fields import Change, Reason
+from aof.app.operations.spec import Cli, Family, Operation, Spelling, param
 from aof.core.model.kinds import BlockedKind
 
 Kind = Annotated[
@@ -29,13 +29,13 @@ _DEP = Family(
 )
 
 
-class Because(OnTask, frozen=True, kw_only=True):
+class Because(Change, frozen=True, kw_only=True):
     """A task, and perhaps why."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class Reasoned(OnTask, frozen=True, kw_only=True):
+class Reasoned(Change, frozen=True, kw_only=True):
     """A task, and why."""
 
     reason: Reason
@@ -47,13 +47,13 @@ class Block(Reasoned, frozen=True, kw_only=True):
     kind: Annotated[BlockedKind, param("kind of obstacle")] | UnsetType = UNSET
 
 
-class Dependency(OnTask, frozen=True, kw_only=True):
+class Dependency(Change, frozen=True, kw_only=True):
     """A task, and the one that must be done first."""
 
     blocker_id: Annotated[str, param("task that must be done first", Spelling(place="BLOCKER"))]
 
 
-class Link(OnTask, frozen=True, kw_only=True):
+class Link(Change, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -61,7 +61,7 @@ class Link(OnTask, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class Unlink(OnTask, frozen=True, kw_only=True):
+class Unlink(Change, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -116,7 +116,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="unblock",
-        parameters=OnTask,
+        parameters=Change,
         result=Moved,
         help="Make a blocked task ready.",
         effect="write",
@@ -138,7 +138,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="resume",
-        parameters=OnTask,
+        parameters=Change,
         result=Moved,
         help="Resume a paused task.",
         effect="write",
@@ -160,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="archive",
-        parameters=OnTask,
+        parameters=Change,
         result=Moved,
         help="Archive a finished task.",
         effect="write",

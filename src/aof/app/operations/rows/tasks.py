@@ -12,6 +12,7 @@ from aof.app.operations.rows.fields import (
     BY_KEY,
     Acceptance,
     Blockers,
+    Change,
     Constraints,
     Hop,
     IdempotencyKey,
@@ -90,19 +91,25 @@ class Worker(OnTask, frozen=True, kw_only=True):
     agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
 
 
+class Report(Worker, frozen=True, kw_only=True):
+    """A worker's write that changes the task."""
+
+    key: IdempotencyKey | UnsetType = UNSET
+
+
 class Heartbeat(Worker, frozen=True, kw_only=True):
     """A sign of life."""
 
     ttl: LeaseTime | UnsetType = UNSET
 
 
-class Release(Worker, frozen=True, kw_only=True):
+class Release(Report, frozen=True, kw_only=True):
     """Why the task is given back."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class Progress(Worker, frozen=True, kw_only=True):
+class Progress(Report, frozen=True, kw_only=True):
     """How far the run is."""
 
     text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
@@ -113,7 +120,7 @@ class Progress(Worker, frozen=True, kw_only=True):
     facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
 
 
-class Update(Worker, frozen=True, kw_only=True):
+class Update(Report, frozen=True, kw_only=True):
     """A new body, a new status, or neither."""
 
     body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
@@ -121,7 +128,7 @@ class Update(Worker, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class Complete(Worker, frozen=True, kw_only=True):
+class Complete(Report, frozen=True, kw_only=True):
     """The outcome of a run."""
 
     summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
@@ -153,7 +160,7 @@ class Complete(Worker, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class Fail(Worker, frozen=True, kw_only=True):
+class Fail(Report, frozen=True, kw_only=True):
     """What went wrong."""
 
     code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
@@ -174,7 +181,7 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tags: Tags | UnsetType = UNSET
 
 
-class Edit(OnTask, frozen=True, kw_only=True):
+class Edit(Change, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title")] | UnsetType = UNSET
@@ -193,14 +200,14 @@ class Edit(OnTask, frozen=True, kw_only=True):
     owner: Owner | UnsetType = UNSET
 
 
-class Approve(OnTask, frozen=True, kw_only=True):
+class Approve(Change, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
     reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
 
 
-class Reject(OnTask, frozen=True, kw_only=True):
+class Reject(Change, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
     blockers: Blockers
