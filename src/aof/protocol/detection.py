@@ -16,6 +16,7 @@ from aof.core.errors.messages import InvalidEnvelope, InvalidJson
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
+MARK: Final = "\ufeff"  # a byte order mark, which some editors write before the text and which means nothing
 NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
 LARGEST: Final = 10_000_000  # bytes of a whole envelope
 
@@ -66,6 +67,7 @@ def detect(arrived: Incoming) -> Detected | None:
         text = _decoded(bytes(text))
     if not isinstance(text, str):
         return None
+    text = text.removeprefix(MARK)
     if text.startswith(PREFIX):
         return _prefixed(text[len(PREFIX) :])
     return _bare(text)

@@ -40,6 +40,7 @@ class _Worker:
         self.messages = Messages()
         self.stopped: str | None = None
         self.kill_at: float | None = None
+        self.code: int | None = None
 
 
 class ProcessRunner:
@@ -214,15 +215,36 @@ class ProcessRunner:
         return bool(data)
 
     def _gone(self, worker: _Worker) -> None:
-        """Nothing of the worker is left: read what it said last, and tell."""
+        """Nothing of the worker is left: read what it said last, and tell. Should telling fail, it is told again."""
+        if worker.code is None:
+            worker.code = self._code_of(worker)
+            try:
+                self._finish_output(worker)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
+                record(f"reading the output of {worker.work.run_id}", error)
+        self._listener.ended(
+            Ended(
+                work=worker.work,
+                exit_code=worker.code if worker.code >= 0 else None,
+                signal=-worker.code if worker.code < 0 else None,
+                stopped=worker.stopped,
+                output={"stdout": worker.out.told(), "stderr": worker.err.told()},
+            )
+        )
+        self._workers.pop(worker.work.run_id, None)
+        self._forget(worker.link.fileno())
+        worker.link.close()
+
+    def _code_of(self, worker: _Worker) -> int:
         try:
-            code = int(worker.link.expect()["ended"])
+            return int(worker.link.expect()["ended"])
         except (OSError, KeyError, ValueError):
             # Somebody killed the supervisor, and the worker with it; what had detached itself carries the run.
-            code = -signal.SIGKILL
             self.end(worker.work.place, worker.work.attempt, worker.work.run_id)
-        if self._workers.pop(worker.work.run_id, None) is None:
-            return
+            return -signal.SIGKILL
+
+    def _finish_output(self, worker: _Worker) -> None:
+        """Pass on and keep what has not been read yet."""
         try:
             while self._heard(worker):
                 pass
@@ -230,22 +252,11 @@ class ProcessRunner:
                 pass
             for text in worker.messages.last():
                 self._listener.said(worker.work, text)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
-            record(f"reading the output of {worker.work.run_id}", error)
-        for fd in (worker.out.pipe, worker.err.pipe, worker.link.fileno()):
-            self._forget(fd)
-        worker.link.close()
-        worker.out.close()
-        worker.err.close()
-        self._listener.ended(
-            Ended(
-                work=worker.work,
-                exit_code=code if code >= 0 else None,
-                signal=-code if code < 0 else None,
-                stopped=worker.stopped,
-                output={"stdout": worker.out.told(), "stderr": worker.err.told()},
-            )
-        )
+        finally:
+            for stream in (worker.out, worker.err):
+                self._forget(stream.pipe)
+                with suppress(OSError):  # of a disk that is full or gone, which costs the copy
+                    stream.close()
 
     def _forget(self, fd: int) -> None:
         with suppress(KeyError, ValueError):

@@ -19,7 +19,7 @@ from aof.core.org import capacity, membership
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.creation import bad_key
+from aof.core.tasks.repetition import bad_key
 
 _GRAPH = frozenset({"graph"})
 

@@ -15,7 +15,7 @@ from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
-from aof.core.tasks import dependencies, graph
+from aof.core.tasks import dependencies, graph, repetition
 from aof.core.validation import limits
 from aof.core.validation.task_fields import malformed
 
@@ -159,9 +159,5 @@ def _malformed(command: Create) -> AofError | None:
         "profile": command.profile,
         "metadata": command.metadata,
     }
-    return bad_key(command.key) or malformed({name: value for name, value in given.items() if value not in _EMPTY})
-
-
-def bad_key(key: str | None) -> AofError | None:
-    """Refuse a key that could not name a lock."""
-    return None if key is None else limits.line("key", key, limits.ITEM, required=True)
+    said = {name: value for name, value in given.items() if value not in _EMPTY}
+    return repetition.bad_key(command.key) or malformed(said)

@@ -163,20 +163,25 @@ class ListeningSocket(socket.socket):
 
     def _drop_one(self) -> None:
         """Accept with a descriptor kept for this, and close: a connection left waiting would wake us at once again."""
-        os.close(self._spare)
+        self._let_spare_go()
         try:
             plain, peer = self.accept()
             plain.close()
             self.traffic.note("out_of_descriptors", network_of(peer[0] if isinstance(peer, tuple) else None))
-        except OSError:
-            raise BlockingIOError from None
         finally:
-            self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            with suppress(OSError):  # somebody else took it; there may be one again the next time
+                self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _let_spare_go(self) -> None:
+        """Close it and forget its number: the next file that somebody opens gets that."""
+        spare, self._spare = self._spare, -1
+        if spare >= 0:
+            os.close(spare)
 
     def close(self) -> None:
         """Close it with the descriptor that it kept."""
         if self.fileno() >= 0:
-            os.close(self._spare)
+            self._let_spare_go()
         super().close()
 
 

@@ -12,6 +12,7 @@ from aof.app.operations.rows.fields import (
     BY_KEY,
     Acceptance,
     Blockers,
+    ChangeParams,
     Constraints,
     Hop,
     IdempotencyKey,
@@ -90,19 +91,25 @@ class WorkerParams(TaskParams, frozen=True, kw_only=True):
     agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
 
 
+class ReportParams(WorkerParams, frozen=True, kw_only=True):
+    """A worker's write that changes the task."""
+
+    key: IdempotencyKey | UnsetType = UNSET
+
+
 class HeartbeatParams(WorkerParams, frozen=True, kw_only=True):
     """A sign of life."""
 
     ttl: LeaseTime | UnsetType = UNSET
 
 
-class ReleaseParams(WorkerParams, frozen=True, kw_only=True):
+class ReleaseParams(ReportParams, frozen=True, kw_only=True):
     """Why the task is given back."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class ProgressParams(WorkerParams, frozen=True, kw_only=True):
+class ProgressParams(ReportParams, frozen=True, kw_only=True):
     """How far the run is."""
 
     text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
@@ -113,7 +120,7 @@ class ProgressParams(WorkerParams, frozen=True, kw_only=True):
     facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
 
 
-class UpdateParams(WorkerParams, frozen=True, kw_only=True):
+class UpdateParams(ReportParams, frozen=True, kw_only=True):
     """A new body, a new status, or neither."""
 
     body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
@@ -121,7 +128,7 @@ class UpdateParams(WorkerParams, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class CompleteParams(WorkerParams, frozen=True, kw_only=True):
+class CompleteParams(ReportParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
     summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
@@ -153,7 +160,7 @@ class CompleteParams(WorkerParams, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class FailParams(WorkerParams, frozen=True, kw_only=True):
+class FailParams(ReportParams, frozen=True, kw_only=True):
     """What went wrong."""
 
     code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
@@ -174,7 +181,7 @@ class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tags: Tags | UnsetType = UNSET
 
 
-class EditParams(TaskParams, frozen=True, kw_only=True):
+class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title")] | UnsetType = UNSET
@@ -193,14 +200,14 @@ class EditParams(TaskParams, frozen=True, kw_only=True):
     owner: Owner | UnsetType = UNSET
 
 
-class ApproveParams(TaskParams, frozen=True, kw_only=True):
+class ApproveParams(ChangeParams, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
     reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
 
 
-class RejectParams(TaskParams, frozen=True, kw_only=True):
+class RejectParams(ChangeParams, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
     blockers: Blockers
