@@ -200,20 +200,6 @@ class EditParams(ChangeParams, frozen=True, kw_only=True):
     owner: Owner | UnsetType = UNSET
 
 
-class ApproveParams(ChangeParams, frozen=True, kw_only=True):
-    """Why the work is accepted."""
-
-    reason: Reason | UnsetType = UNSET
-    hop: Hop = UNSET
-
-
-class RejectParams(ChangeParams, frozen=True, kw_only=True):
-    """Why the work is sent back."""
-
-    blockers: Blockers
-    hop: Hop = UNSET
-
-
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
     claimed: Claimed = fabric.claim(**({"agent": fabric.actor} | values))
     return claimed
@@ -378,27 +364,5 @@ ROWS: tuple[Operation, ...] = (
             example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
         ),
         acts="agent",
-    ),
-    Operation(
-        name="approve",
-        parameters=ApproveParams,
-        result=Moved,
-        help="Accept what is in review.",
-        effect="write",
-        tool="aof_task_approve",
-        verb="approve",
-        cli=Cli(section="review", order=10, example="aof approve 001"),
-        needs="lead",
-    ),
-    Operation(
-        name="reject",
-        parameters=RejectParams,
-        result=Moved,
-        help="Send what is in review back.",
-        effect="write",
-        tool="aof_task_reject",
-        verb="reject",
-        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
-        needs="lead",
     ),
 )
