@@ -130,7 +130,7 @@ class HandoffSettings(Section):
 
 
 class NotifySettings(Section):
-    """Who is told that a task needs somebody."""
+    """Whom to notify when a task needs a person."""
 
     command: tuple[str, ...] = ()
     file: str | None = None

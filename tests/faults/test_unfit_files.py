@@ -85,7 +85,7 @@ def test_a_task_whose_file_is_no_file_is_named_and_the_others_go_on(root: Path, 
         make(path)
 
         assert {row.id: row.state for row in fabric.list().tasks} == {bad: "unknown", good: None}
-        with pytest.raises(UnreadableTask, match=r"no regular file|bytes"):
+        with pytest.raises(UnreadableTask, match=r"not a regular file|bytes"):
             fabric.claim(bad, agent="ada")
         with pytest.raises(UnreadableTask, match=bad):
             fabric.show(bad)
@@ -149,7 +149,7 @@ def test_a_file_that_grows_beyond_the_limit_while_it_is_read_is_given_up(tmp_pat
     path.write_bytes(b"x" * 20_000)
     with pytest.raises(OSError, match="bytes"):
         read(str(path), limit=10_000)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read("/dev/zero")
     assert read(str(path)) == b"x" * 20_000
     assert read(str(tmp_path / "none")) is None

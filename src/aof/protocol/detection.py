@@ -1,6 +1,6 @@
 """Is this a protocol message at all? Tried in a fixed order: a parsed object, JSON text, text behind `AOF/1 `.
 
-What is no message of ours is left alone and is no error; broken JSON that names the protocol was meant as one. Must not
+Text that is not an AOF/1 message is ignored and is not an error; broken JSON that names the protocol is one. Must not
 know what a valid message looks like inside.
 """
 
@@ -86,7 +86,7 @@ def _parsed(given: dict[Any, Any]) -> Detected:
             return Detected(_glanced(data), _too_large(len(data)))
         return Detected(msgspec.json.decode(data, type=dict[str, Any]))
     except _UNREADABLE as error:
-        return Detected(problem=InvalidEnvelope(f"the message is no plain JSON: {error}", _HINT))
+        return Detected(problem=InvalidEnvelope(f"the message is not plain JSON: {error}", _HINT))
 
 
 def _prefixed(text: str) -> Detected:
@@ -96,9 +96,9 @@ def _prefixed(text: str) -> Detected:
             return Detected(problem=_too_large(len(data)))
         value = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        return Detected(problem=InvalidJson(f"what follows '{PREFIX}' is no JSON: {error}", _HINT))
+        return Detected(problem=InvalidJson(f"what follows '{PREFIX}' is not JSON: {error}", _HINT))
     if not isinstance(value, dict):
-        return Detected(problem=InvalidEnvelope(f"what follows '{PREFIX}' is no JSON object", _HINT))
+        return Detected(problem=InvalidEnvelope(f"what follows '{PREFIX}' is not a JSON object", _HINT))
     return Detected(value)
 
 
@@ -117,7 +117,7 @@ def _bare(text: str) -> Detected | None:
             return Detected(glance, _too_large(len(data))) if glance.get("protocol") == PROTOCOL else None
         value = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        problem = InvalidJson(f"the message is no JSON: {error}", _HINT)
+        problem = InvalidJson(f"the message is not JSON: {error}", _HINT)
         return Detected(problem=problem) if is_meant(text) else None
     return Detected(value) if isinstance(value, dict) and value.get("protocol") == PROTOCOL else None
 

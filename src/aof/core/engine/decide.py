@@ -25,13 +25,24 @@ from aof.core.tasks import (
     links,
     maintenance,
     manual_edit,
+    repetition,
 )
 from aof.core.validation import limits
 from aof.core.workflows import control, failures
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
-    """What the command does to what is loaded; the same input always gives the same answer."""
+    """What the command does to what is loaded; the same input always gives the same answer.
+
+    A request that was carried out before is answered again before anything else: its run may have ended since.
+    """
+    if command.key is None:
+        return _decided(records, command, now)
+    again = repetition.repeated(records.tasks.get(command.task_id), command)
+    return again or repetition.remembered(_decided(records, command, now), command)
+
+
+def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):

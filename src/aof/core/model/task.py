@@ -145,6 +145,7 @@ class Task(_Part, frozen=True, kw_only=True):
     visibility: Visibility = "foreground"
     links: tuple[Link, ...] = ()
     key: Key | None = None
+    requests: tuple[Key, ...] = ()
     started_at: str | None = None
     ended_at: str | None = None
     metadata: dict[str, Any] = {}

@@ -130,7 +130,7 @@ class Accepted(socket.socket):
         super().close()
 
 
-class Listener(socket.socket):
+class ListeningSocket(socket.socket):
     """A listening socket that accepts only what has a place, and does not fail for want of a descriptor."""
 
     connections: Connections
@@ -138,9 +138,9 @@ class Listener(socket.socket):
     _spare: int
 
     @staticmethod
-    def of(bound: socket.socket, connections: Connections, traffic: Traffic) -> Listener:
+    def of(bound: socket.socket, connections: Connections, traffic: Traffic) -> ListeningSocket:
         """The same socket, with a limit."""
-        listener = Listener(bound.family, bound.type, bound.proto, fileno=os.dup(bound.fileno()))
+        listener = ListeningSocket(bound.family, bound.type, bound.proto, fileno=os.dup(bound.fileno()))
         listener.settimeout(0)
         listener.connections, listener.traffic = connections, traffic
         listener._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -193,7 +193,11 @@ class Acceptor:
     """
 
     def __init__(
-        self, listener: Listener, serve: Callable[[Accepted], Coroutine[Any, Any, object]], *, rest: float = _REST
+        self,
+        listener: ListeningSocket,
+        serve: Callable[[Accepted], Coroutine[Any, Any, object]],
+        *,
+        rest: float = _REST,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
