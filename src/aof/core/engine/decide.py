@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.engine import decide_gated, update
+from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
@@ -25,7 +25,6 @@ from aof.core.tasks import (
     links,
     maintenance,
     manual_edit,
-    repetition,
 )
 from aof.core.validation import limits
 from aof.core.workflows import control, failures

@@ -15,7 +15,7 @@ from aof.core.model.events import SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
-from aof.core.tasks import dependencies, graph, repetition
+from aof.core.tasks import dependencies, graph
 from aof.core.validation import limits
 from aof.core.validation.task_fields import malformed
 
@@ -160,4 +160,4 @@ def _malformed(command: Create) -> AofError | None:
         "metadata": command.metadata,
     }
     said = {name: value for name, value in given.items() if value not in _EMPTY}
-    return repetition.bad_key(command.key) or malformed(said)
+    return limits.key(command.key) or malformed(said)

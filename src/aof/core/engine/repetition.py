@@ -27,7 +27,7 @@ def repeated(task: Task | None, command: OnTask) -> Verdict | None:
     """The answer to a request that was carried out before; None for one that is new or has no key."""
     if command.key is None or isinstance(command, (Create, Claim)):
         return None
-    if problem := bad_key(command.key):
+    if problem := limits.key(command.key):
         return problem
     known = next((one for one in task.requests if one.value == command.key), None) if task is not None else None
     if known is None:
@@ -61,8 +61,3 @@ def digest(command: OnTask) -> str:
     for name in _CALLER:
         said.pop(name, None)
     return hexdigest(msgspec.json.encode([type(command).__name__, said]))[:32]
-
-
-def bad_key(key: str | None) -> AofError | None:
-    """Refuse a key that is empty, too long or more than one line."""
-    return None if key is None else limits.line("key", key, limits.ITEM, required=True)
