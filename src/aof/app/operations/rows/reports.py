@@ -1,4 +1,4 @@
-"""Parameters of what workers and reviewers say about a run. Must not know any surface."""
+"""Parameters of what workers report about a run. Must not know any surface."""
 
 from __future__ import annotations
 
