@@ -4,11 +4,12 @@
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
     │                              WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken, AnotherTask
+    │                              IdTaken, AnotherTask, ContextConflict, FileLocked
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged
+    │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
+    │                              BudgetExceeded, BudgetTooSmall
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages
@@ -34,6 +35,14 @@ from aof.core.errors.base import (
     Refused,
     TooManyRequests,
     Unavailable,
+)
+from aof.core.errors.guards import (
+    BudgetExceeded,
+    BudgetTooSmall,
+    ContextConflict,
+    FileLocked,
+    LockRequired,
+    OutOfScope,
 )
 from aof.core.errors.messages import (
     HandoffNotFound,
@@ -96,12 +105,16 @@ __all__ = [
     "AnotherTask",
     "AofError",
     "AtCapacity",
+    "BudgetExceeded",
+    "BudgetTooSmall",
     "Call",
     "CancelRequested",
     "CommitUnknown",
     "Conflict",
+    "ContextConflict",
     "DependencyCycle",
     "DiskFull",
+    "FileLocked",
     "HandoffNotFound",
     "HopRoleMismatch",
     "IdTaken",
@@ -115,6 +128,7 @@ __all__ = [
     "KeyConflict",
     "LineEndingsConverted",
     "LinkRefused",
+    "LockRequired",
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
@@ -128,6 +142,7 @@ __all__ = [
     "NotReady",
     "NotRouted",
     "NothingReady",
+    "OutOfScope",
     "OutcomeRequired",
     "ParentNotFound",
     "PayloadTooLarge",

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import work_log, workflow
+from aof.core.evolve import context, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import is_tagged
@@ -44,6 +44,8 @@ def evolve(task: Task | None, event: Event) -> Task:
 def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
         return workflow.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+    if event.type.startswith("context."):
+        return context.context_changes(task, event)
     handler = _HANDLERS.get(event.type)
     return handler(task, event) if handler else {}
 

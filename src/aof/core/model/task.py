@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from aof.core.model.ids import run_id, run_place
-from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.model.kinds import BlockedKind, Cause, LockMode, Priority, Status, Visibility
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -110,8 +110,20 @@ class Link(_Part, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class FileLock(_Part, frozen=True, kw_only=True):
+    """A file or folder that a run of the task works on. It ends with that run, however that ends."""
+
+    path: str
+    mode: LockMode
+    agent: str
+    run_id: str
+    since: str
+
+
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
+
+    `context` is what the agents of the whole tree share, and only the topmost task has it.
 
     `body`, `extra` (a person's own keys), `layout` (frontmatter as a person laid it out) and `archived`
     are no frontmatter keys: the file's shape and place carry them.
@@ -143,6 +155,8 @@ class Task(_Part, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     resource: str | None = None
     visibility: Visibility = "foreground"
+    locks: tuple[FileLock, ...] = ()
+    context: dict[str, Any] = {}
     links: tuple[Link, ...] = ()
     key: Key | None = None
     started_at: str | None = None

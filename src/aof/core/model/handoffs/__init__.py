@@ -1,0 +1,1 @@
+"""What handoffs carry: shared context, conversation history and artifacts, as data."""
