@@ -15,7 +15,7 @@ from aof.core.errors.base import AofError
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
@@ -123,6 +123,10 @@ class Unit(Protocol):
         """The task that was created with this idempotency key."""
         ...
 
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        ...
+
     def commit(
         self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
     ) -> tuple[Event, ...]:
@@ -207,6 +211,10 @@ class ReadModel(Protocol):
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
+        ...
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files, without bodies."""
         ...
 
 

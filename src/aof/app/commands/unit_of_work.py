@@ -156,6 +156,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, work_log, workflow
+from aof.core.evolve import context, file_locks, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import is_tagged
@@ -38,7 +38,8 @@ def evolve(task: Task | None, event: Event) -> Task:
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
-    return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    after = _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    return _replace(after, locks=file_locks.kept(after, event)) if after.locks else after
 
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:
@@ -196,6 +197,14 @@ def _unanswered(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"handoffUnanswered": event.payload["handoffId"]}}
 
 
+def _locked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.locked(task, event)
+
+
+def _unlocked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.unlocked(task, event)
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -216,4 +225,6 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
     "handoff.unanswered": _unanswered,
+    "file.locked": _locked,
+    "file.unlocked": _unlocked,
 }

@@ -13,7 +13,7 @@ from aof.core.model.events import Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 
 
 class Records(msgspec.Struct, kw_only=True):
@@ -22,6 +22,7 @@ class Records(msgspec.Struct, kw_only=True):
     A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    `file_locks` are those of all running tasks, by their tasks.
     """
 
     policy: Policy = Policy()
@@ -37,6 +38,7 @@ class Records(msgspec.Struct, kw_only=True):
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
     held: dict[str, tuple[str, ...]] = {}
+    file_locks: dict[str, tuple[FileLock, ...]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -72,6 +74,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     resources: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    file_locks: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -155,6 +155,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        self._caught_up()
+        return super().locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life: each file is replaced whole."""
         with clearly("read the heartbeats"):

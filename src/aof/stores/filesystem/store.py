@@ -312,6 +312,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):

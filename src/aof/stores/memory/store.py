@@ -94,6 +94,13 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
+            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
         with self._kept.lock:

@@ -17,7 +17,7 @@ from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoff import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import leases
 from aof.ports.store import Scope, ScopeTooNarrow
@@ -170,6 +170,11 @@ class MemoryUnit:
             tasks = self._kept.tasks()
             found = sorted(tasks, key=split_task_id)
             return tuple(name for name in found for lease in leases(tasks[name]) if lease.agent == agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        with self._kept.lock:
+            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
