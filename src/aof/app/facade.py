@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -602,6 +602,23 @@ class Facade:
         """Record something that was made in the workflow, or its new status."""
         return self.services.shared_work.context_artifact(
             task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
+        )
+
+    def preflight(
+        self,
+        task_id: str,
+        *,
+        point: str | None = None,
+        subject: str | None = None,
+        amount: int | None = None,
+        risk: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Preflighted:
+        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
+        return self.services.shared_work.preflight(
+            task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
         )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:

@@ -87,6 +87,10 @@ class Unit(Protocol):
         """Whether a file that should be among the task's own is not there."""
         ...
 
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files, and how many lines in them, a path among the task's own files has; what is missing is one."""
+        ...
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         ...

@@ -52,6 +52,18 @@ class DecisionRecorded(Result, frozen=True, kw_only=True):
     task_id: str
 
 
+class Preflighted(Result, frozen=True, kw_only=True):
+    """Whether the agent may: `proceed`, `proceed_with_warnings` or `blocked`, and which stage decided."""
+
+    task_id: str
+    agent: str
+    outcome: str
+    point: str
+    stage: str
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
 def reading(task_id: str) -> Scope:
     """The scope of a look at one task and at what the index knows of its relatives."""
     return Scope(read=frozenset({task_id}))

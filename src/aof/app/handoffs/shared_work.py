@@ -11,7 +11,7 @@ import msgspec
 
 from aof.app.handoffs import results
 from aof.core.handoffs import context as contexts
-from aof.core.handoffs import file_locks, shared_context
+from aof.core.handoffs import file_locks, preflight, shared_context
 from aof.core.model import run as runs
 from aof.core.model.handoffs import context as model
 from aof.core.model.workflow_state import held_leases
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
     from aof.core.model.commands import OnTask
     from aof.core.model.handoffs.context import Artifact
     from aof.core.model.task import FileLock, Task
@@ -136,6 +136,25 @@ class SharedWorkService:
         assert artifact is not None
         return artifact
 
+    def preflight(
+        self,
+        task_id: str,
+        *,
+        point: str | None = None,
+        subject: str | None = None,
+        amount: int | None = None,
+        risk: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Preflighted:
+        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
+        given: dict[str, Any] = {"point": point, "subject": subject, "amount": amount, "risk": risk, "agent": agent}
+        (event,) = self._done(preflight.Preflight, task_id, given | {"run": run, "actor": actor}).events
+        ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
+        warnings = event.payload.get("warnings", [])
+        return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, results.Preflighted)
+
     def _top(self, task: Task) -> Task:
         here = self._environment
         with here.store.unit(results.reading(task.id)) as unit:
@@ -170,8 +189,4 @@ class SharedWorkService:
         return done.task
 
     def _done(self, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> Done:
-        """Carry out a command; one that was refused, and recorded as such, is refused to the caller too."""
-        done = self._dispatcher.on_task(kind, task_id, **given)
-        if done.decision.refusal is not None:
-            raise done.decision.refusal
-        return done
+        return self._dispatcher.on_task(kind, task_id, **given)

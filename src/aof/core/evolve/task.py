@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, file_locks, work_log, workflow
+from aof.core.evolve import context, file_locks, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import is_tagged
@@ -205,6 +205,10 @@ def _unlocked(task: Task, event: Event) -> dict[str, Any]:
     return file_locks.unlocked(task, event)
 
 
+def _checked(task: Task, event: Event) -> dict[str, Any]:
+    return usage.checked(task, event)
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -225,6 +229,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
     "handoff.unanswered": _unanswered,
+    "autonomy.checked": _checked,
     "file.locked": _locked,
     "file.unlocked": _unlocked,
 }

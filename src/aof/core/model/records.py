@@ -22,7 +22,8 @@ class Records(msgspec.Struct, kw_only=True):
     A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
-    `file_locks` are those of all running tasks, by their tasks.
+    `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
+    own files.
     """
 
     policy: Policy = Policy()
@@ -39,6 +40,7 @@ class Records(msgspec.Struct, kw_only=True):
     resource_holders: dict[str, tuple[str, ...]] = {}
     held: dict[str, tuple[str, ...]] = {}
     file_locks: dict[str, tuple[FileLock, ...]] = {}
+    sizes: dict[tuple[str, str], tuple[int, int]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -75,6 +77,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
     file_locks: bool = False
+    sizes: frozenset[tuple[str, str]] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

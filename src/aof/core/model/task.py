@@ -123,7 +123,8 @@ class FileLock(_Part, frozen=True, kw_only=True):
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
 
-    `context` is what the agents of the whole tree share, and only the topmost task has it.
+    `context` is what the agents of the whole tree share, and only the topmost task has it. `usage` is what the current
+    run has used of its agent's budget.
 
     `body`, `extra` (a person's own keys), `layout` (frontmatter as a person laid it out) and `archived`
     are no frontmatter keys: the file's shape and place carry them.
@@ -156,6 +157,7 @@ class Task(_Part, frozen=True, kw_only=True):
     resource: str | None = None
     visibility: Visibility = "foreground"
     locks: tuple[FileLock, ...] = ()
+    usage: dict[str, Any] = {}
     context: dict[str, Any] = {}
     links: tuple[Link, ...] = ()
     key: Key | None = None

@@ -10,6 +10,7 @@ from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 
+_BLOCKED = 1
 _ACTIONS = {
     "show": ("context_show", ()),
     "set": ("context_set", ("variables", "scope", "base", "conflicts", "run")),
@@ -53,6 +54,19 @@ def _table(screen: Screen, found: Any) -> None:
         for one in found
     ]
     screen.table(("PATH", "TYPE", "OWNER", "TASK", "SINCE", ""), rows)
+
+
+def preflight(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof preflight`."""
+    asked = context.fabric.preflight(**values)
+    blocked = asked.outcome == "blocked"
+
+    def text(screen: Screen) -> None:
+        screen.line(f"{screen.paint(asked.outcome, 'error' if blocked else 'good')}  {asked.point}  {asked.reason}")
+        for warning in asked.warnings:
+            screen.line(f"  {warning}")
+
+    return Answer(asked, text, _BLOCKED if blocked else 0)
 
 
 def context(context: Context, values: dict[str, Any]) -> Answer:

@@ -35,6 +35,7 @@ HANDLERS = {
     "locks": "shared_work:locks",
     "log": "data:log",
     "org": "org:org",
+    "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
     "recover": "data:recover",

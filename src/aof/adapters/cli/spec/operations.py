@@ -266,6 +266,26 @@ VERBS: tuple[Verb, ...] = (
         aliases=("unclaim",),
     ),
     Verb(
+        "preflight",
+        "ask whether an agent may begin a task, or do something in its run",
+        "shared_work:preflight",
+        section="work",
+        order=110,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
+            Option("--subject", "path, command or host that it is about", metavar="T"),
+            Option("--amount", "how much will have been used in all", metavar="N", type="int"),
+            Option("--risk", "risk of what is decided: low, medium or high", metavar="R"),
+            Option("--agent", "agent that would begin the task; else the caller", metavar="A"),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+        ),
+        example="aof preflight 001 --point write --subject src/api.py",
+        help="Exit code 1 when it is blocked. A process that does not ask is not stopped.",
+    ),
+    Verb(
         "lock",
         "lock files for a run",
         "shared_work:lock",

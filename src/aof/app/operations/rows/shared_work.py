@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Unlocked
+from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
 from aof.app.operations.rows.fields import BY_KEY, Run
 from aof.app.operations.spec import Cli, Family, OnTask, Operation, Params, Spelling, param
 from aof.core.model.handoffs.context import Artifact
@@ -85,6 +85,19 @@ class ContextArtifact(OnTask, frozen=True, kw_only=True):
     type: Annotated[str, param("file, code, document, test_result or review_comment")] | UnsetType = UNSET
     status: Annotated[str, param("draft, final or superseded")] | UnsetType = UNSET
     description: Annotated[str, param("what it is", Spelling(metavar="T"))] | UnsetType = UNSET
+    run: Run = UNSET
+
+
+class Preflight(OnTask, frozen=True, kw_only=True):
+    """What the agent is about to do; without a point, the whole task."""
+
+    point: Annotated[str, param("read, write, command, network, iterations, duration, files or lines")] | UnsetType = (
+        UNSET
+    )
+    subject: Annotated[str, param("path, command or host that it is about", Spelling(metavar="T"))] | UnsetType = UNSET
+    amount: Annotated[int, param("how much will have been used in all", ge=0)] | UnsetType = UNSET
+    risk: Annotated[str, param("risk of what is decided: low, medium or high")] | UnsetType = UNSET
+    agent: Annotated[str, param("agent that would begin the task; else the caller")] | UnsetType = UNSET
     run: Run = UNSET
 
 
@@ -170,5 +183,22 @@ ROWS: tuple[Operation, ...] = (
             family=_CONTEXT,
         ),
         tier="handoff",
+    ),
+    Operation(
+        name="preflight",
+        parameters=Preflight,
+        result=Preflighted,
+        help="Ask whether an agent may begin a task, or do something in its run.",
+        effect="append",
+        tool="aof_preflight",
+        verb="preflight",
+        cli=Cli(
+            section="work",
+            order=110,
+            example="aof preflight 001 --point write --subject src/api.py",
+            notes="Exit code 1 when it is blocked. A process that does not ask is not stopped.",
+        ),
+        tier="handoff",
+        acts="agent",
     ),
 )
