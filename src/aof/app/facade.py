@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import Held
+    from aof.app.runs.claimed_run import ClaimedRun
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
@@ -51,7 +51,7 @@ class Facade:
 
     services: Services
 
-    def _held(self, grant: Grant) -> Held:
+    def _held(self, grant: Grant) -> ClaimedRun:
         """The run that was granted, with the operations that its holder needs."""
         raise NotImplementedError
 
@@ -323,7 +323,7 @@ class Facade:
         return self.services.tasks.link(task_id, kind, target, reason=reason, actor=actor)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
+        """Remove a link between a task and something else."""
         return self.services.tasks.unlink(task_id, kind, target, actor=actor)
 
     def claim(
@@ -337,7 +337,7 @@ class Facade:
         worker: str = "pull",
         hop: str | None = None,
         actor: str | None = None,
-    ) -> Held:
+    ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
@@ -349,7 +349,7 @@ class Facade:
             )
         )
 
-    def own_run(self) -> Held:
+    def own_run(self) -> ClaimedRun:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
         return self._held(self.services.runs.own_run())
 
@@ -479,7 +479,7 @@ class Facade:
         risk: str | None = None,
         autonomy_level: int | None = None,
     ) -> Route:
-        """Who would get a task, or one that asked for this, and why; and why the others would not."""
+        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         return self.services.org.org_route(
             task_id,
             agent=agent,
@@ -510,7 +510,7 @@ class Facade:
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
         limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
         followed by a pause as long as it took, so that others get half of the time.
         """

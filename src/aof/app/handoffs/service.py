@@ -109,7 +109,7 @@ class HandoffService:
         self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Turn a handoff down; the work goes to another agent, or to a person."""
-        return self._on_handoff(answers.Reject, handoff_id, agent=agent, actor=actor, reason=reason)[0]
+        return self._on_handoff(answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
     def handoff_defer(
         self,
@@ -163,7 +163,7 @@ class HandoffService:
     ) -> Handoff:
         """Answer a handoff as a person: take it on and bring back the answer in one step."""
         given = {"text": text, "status": status}
-        return self._on_handoff(returns.Answer, handoff_id, agent=agent, actor=actor, **given)[0]
+        return self._on_handoff(returns.AnswerHandoff, handoff_id, agent=agent, actor=actor, **given)[0]
 
     def handoff_escalate(
         self,

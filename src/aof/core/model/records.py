@@ -49,7 +49,7 @@ class Records(msgspec.Struct, kw_only=True):
         return task
 
     def look(self, task_id: str) -> Task | None:
-        """A task that may not exist; what is no ID was never asked for and names nothing."""
+        """A task that may not exist; what is not an ID was never asked for and names nothing."""
         return self.tasks[task_id] if is_task_id(task_id) else None
 
 

@@ -33,7 +33,7 @@ def copied(record: _Record) -> _Record:
     return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
 
 
-class Kept:
+class MemoryState:
     """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Kept:
 class MemoryUnit:
     """Keeps the contract of `ports.store.Unit`."""
 
-    def __init__(self, kept: Kept, scope: Scope) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope) -> None:
         self._kept = kept
         self._scope = scope
 

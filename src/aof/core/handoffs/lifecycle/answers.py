@@ -105,7 +105,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         return (accepted, *logged)
 
 
-class Reject(OnHandoff, frozen=True, kw_only=True):
+class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
     """Turn it down; another agent is asked, or a person."""
 
     operation = "handoff_reject"

@@ -42,7 +42,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import leases
 from aof.core.org import rights
-from aof.core.org.standing import is_person
+from aof.core.org.membership import is_person
 from aof.core.runs.lease import authorize
 from aof.core.tasks import graph
 

@@ -103,7 +103,7 @@ class Index:
         return self._cache.ask(descend)
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Who waits for each of these."""
+        """The tasks that wait for each of these."""
 
         def each(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
             found: dict[str, tuple[str, ...]] = {}
