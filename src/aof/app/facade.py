@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.handoffs.results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from aof.app.workflows.view import Portrait
     from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.events import Event
+    from aof.core.model.handoffs.context import Artifact
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
@@ -700,6 +702,90 @@ class Facade:
     def handoff_chain(self, task_id: str) -> dict[str, Any]:
         """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
         return self.services.handoffs.handoff_chain(task_id)
+
+    def lock(
+        self,
+        path: str,
+        *,
+        task_id: str,
+        also: Sequence[str] = (),
+        lock_type: str = "exclusive",
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Locked:
+        """Lock files or folders of the project for a run: all of them, or none."""
+        return self.services.shared_work.lock(
+            path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
+        )
+
+    def unlock(
+        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+    ) -> Unlocked:
+        """Give back a lock of a run, or all that it has."""
+        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+        """The locks on files: all, or those that concern a path, a task or an agent."""
+        return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
+
+    def context_show(self, task_id: str) -> ContextShown:
+        """What the agents of the workflow share, from the place of one of its tasks."""
+        return self.services.shared_work.context_show(task_id)
+
+    def context_set(
+        self,
+        task_id: str,
+        *,
+        variables: dict[str, Any] | None = None,
+        scope: str | None = None,
+        base: int | None = None,
+        conflicts: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> ContextShown:
+        """Write variables that the agents of the workflow share, each within its scope."""
+        return self.services.shared_work.context_set(
+            task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
+        )
+
+    def context_decide(
+        self, task_id: str, *, description: str, run: str | None = None, actor: str | None = None
+    ) -> DecisionRecorded:
+        """Record a decision for all agents of the workflow."""
+        return self.services.shared_work.context_decide(task_id, description=description, run=run, actor=actor)
+
+    def context_artifact(
+        self,
+        task_id: str,
+        *,
+        path: str,
+        type: str | None = None,
+        status: str | None = None,
+        description: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Artifact:
+        """Record something that was made in the workflow, or its new status."""
+        return self.services.shared_work.context_artifact(
+            task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
+        )
+
+    def preflight(
+        self,
+        task_id: str,
+        *,
+        point: str | None = None,
+        subject: str | None = None,
+        amount: int | None = None,
+        risk: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Preflighted:
+        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
+        return self.services.shared_work.preflight(
+            task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
+        )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

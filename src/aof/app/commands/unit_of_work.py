@@ -163,12 +163,15 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
-    if not wanted.handoffs and not wanted.files:
+    if not (wanted.handoffs or wanted.files or wanted.sizes):
         return
+    records.sizes |= {(task_id, ref): unit.size(task_id, ref) for task_id, ref in wanted.sizes}
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))

@@ -16,6 +16,9 @@ _REMARKS: Final = frozenset(
         "protocol.message.rejected",
         "protocol.message.unknown",
         "task.warning",
+        "context.conflict",
+        "context.refused",
+        "file.refused",
         "http.authentication.failed",
         "handoff.refused",
     }

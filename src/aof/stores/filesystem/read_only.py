@@ -155,6 +155,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        self._caught_up()
+        return super().locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -170,15 +175,10 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().handoffs(tasks)
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff."""
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
         self._caught_up()
-        return super().handoff(handoff_id)
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        self._caught_up()
-        return super().handoff_ids(part)
+        return super().find_handoffs(part)
 
     def head(self) -> int:
         """The number of the last event."""

@@ -312,6 +312,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -343,15 +348,10 @@ class FilesystemStore(Parts):
         with clearly("read the handoffs"):
             return self.handed.all() if tasks is None else self.handed.among(tasks)
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff as its file has it now; nothing is locked."""
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as their files are now; nothing is locked."""
         with clearly("read the handoffs"):
-            return self.handed.one(handoff_id)
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        with clearly("read the handoffs"):
-            return self.handed.ids(part)
+            return self.handed.beginning(part)
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""

@@ -30,6 +30,7 @@ from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
+from aof.stores.filesystem.io.measure import measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -132,6 +133,11 @@ class FilesystemUnit(IndexQuestions):
         """Whether a file that should be among the task's own is not there."""
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
+
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files and lines a path among the task's own files has."""
+        folder = self._load(task_id).folder
+        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""

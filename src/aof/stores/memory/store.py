@@ -94,6 +94,13 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
+            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
         with self._kept.lock:
@@ -112,18 +119,10 @@ class MemoryStore:
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff."""
-        with self._kept.lock:
-            found = (folded.handoffs.get(handoff_id) for folded in self._kept.folded.values())
-            return copied(next(filter(None, found), None))
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        with self._kept.lock:
-            return tuple(
-                sorted(one for folded in self._kept.folded.values() for one in folded.handoffs if one.startswith(part))
-            )
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        found = [one for one in self.handoffs() if one.id.startswith(part)]
+        return tuple(one for one in found if one.id == part) or tuple(found)
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

@@ -25,13 +25,17 @@ FILE = Path(__file__).with_name("operations.py")
 HANDLERS = {
     "blocked": "queries:blocked",
     "claim": "tasks:claim",
+    "context": "shared_work:context",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
     "graph": "views:graph",
-    "handoff": "handoffs:handoff",
+    "handoff": "teamwork.handoffs:handoff",
     "list": "queries:list_tasks",
+    "lock": "shared_work:lock",
+    "locks": "shared_work:locks",
     "log": "data:log",
     "org": "org:org",
+    "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
     "recover": "data:recover",
@@ -42,6 +46,7 @@ HANDLERS = {
     "snapshot": "portable:snapshot",
     "status": "queries:status",
     "sync": "data:sync",
+    "unlock": "shared_work:unlock",
     "workflow": "workflow:workflow",
 }
 _HEAD = '''"""The verbs of all operations, as data.

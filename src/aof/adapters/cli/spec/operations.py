@@ -266,6 +266,97 @@ VERBS: tuple[Verb, ...] = (
         aliases=("unclaim",),
     ),
     Verb(
+        "preflight",
+        "ask whether an agent may begin a task, or do something in its run",
+        "shared_work:preflight",
+        section="work",
+        order=110,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
+            Option("--subject", "path, command or host that it is about", metavar="T"),
+            Option("--amount", "how much will have been used in all", metavar="N", type="int"),
+            Option("--risk", "risk of what is decided: low, medium or high", metavar="R"),
+            Option("--agent", "agent that would begin the task; else the caller", metavar="A"),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+        ),
+        example="aof preflight 001 --point write --subject src/api.py",
+        help="Exit code 1 when it is blocked. A process that does not ask is not stopped.",
+    ),
+    Verb(
+        "lock",
+        "lock files for a run",
+        "shared_work:lock",
+        section="work",
+        order=120,
+        arguments=(
+            Argument("PATH", "file or folder, from the project's folder", target="path"),
+        ),
+        options=(
+            Option("--task", "task that the run is of", metavar="ID", target="task_id", required=True),
+            Option("--also", "another one: all are locked, or none; may be repeated", metavar="PATH", kind="many"),
+            Option("--type", "exclusive (the default) or shared", metavar="T", target="lock_type"),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+        ),
+        example="aof lock src/api.py --task 001",
+    ),
+    Verb(
+        "unlock",
+        "give back a run's locks",
+        "shared_work:unlock",
+        section="work",
+        order=121,
+        arguments=(
+            Argument("PATH", "what was locked; without it, all of the run", required=False, target="path"),
+        ),
+        options=(
+            Option("--task", "task that the run is of", metavar="ID", target="task_id", required=True),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+        ),
+        example="aof unlock --task 001",
+    ),
+    Verb(
+        "locks",
+        "who holds which files, since when",
+        "shared_work:locks",
+        section="work",
+        order=122,
+        arguments=(
+            Argument("PATH", "only what is in the way of this one", required=False, target="path"),
+        ),
+        options=(
+            Option("--task", "only of this task", metavar="ID", target="task_id"),
+            Option("--agent", "only of this agent", metavar="A"),
+        ),
+        example="aof locks src/api.py",
+    ),
+    Verb(
+        "context",
+        "show or write what the agents of a workflow share",
+        "shared_work:context",
+        section="work",
+        order=130,
+        arguments=(
+            Argument("show|set|decide|artifact", "what to do", target="action"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "with decide: what was decided", required=False, target="description"),
+        ),
+        options=(
+            Option("--var", "with set: variable to write; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="variables"),
+            Option("--scope", "with set: who may write them: shared, an agent, role:NAME or team:NAME; else the writer alone", metavar="S"),
+            Option("--base", "with set: version that was read, so that a later write is noticed; 0: there was none", metavar="N", type="int"),
+            Option("--conflicts", "with set: for the orchestrator: which of two conflicting writes holds, first or last", metavar="C"),
+            Option("--run", "with set or decide or artifact: run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--path", "with artifact: path below the project's folder or the task's, or a URI", metavar="P"),
+            Option("--type", "with artifact: file, code, document, test_result or review_comment", metavar="T"),
+            Option("--status", "with artifact: draft, final or superseded", metavar="S"),
+            Option("--description", "with artifact: what it is", metavar="T"),
+        ),
+        example="aof context set 001 --var branch=main --scope shared",
+    ),
+    Verb(
         "create",
         "create a task",
         operation="create",
@@ -597,7 +688,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "handoff",
         "hand work over, answer a handoff, or see what became of one",
-        "handoffs:handoff",
+        "teamwork.handoffs:handoff",
         section="messages",
         order=30,
         arguments=(
@@ -669,6 +760,10 @@ VERBS: tuple[Verb, ...] = (
 
 # What an operation is called on the command line, where that is not its name.
 WORDS = {
+    "context_artifact": "context artifact",
+    "context_decide": "context decide",
+    "context_set": "context set",
+    "context_show": "context show",
     "dep_add": "dep add",
     "dep_remove": "dep rm",
     "handoff_accept": "handoff accept",

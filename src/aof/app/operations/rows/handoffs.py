@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.handoffs.results import StartedHandoff
+from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Reason, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param

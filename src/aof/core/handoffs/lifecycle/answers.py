@@ -80,7 +80,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if matched == "none":
             return checks.no_capability(handoff, agent.id, missing)
         short = checks.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
-        return checks.no_autonomy(agent.id, short) if short else capacity.at_capacity(chart, agent, load_of(records))
+        return short or capacity.at_capacity(chart, agent, load_of(records))
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         answer = {

@@ -214,7 +214,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             others = targets.alternatives(policy, handoff, load_of(records))
             decided, why = (others[0] if others else HUMAN), f"{suggested} is not active"
         if decided == suggested and (short := checks.too_little(policy, decided, handoff.validation, handoff.audit)):
-            return checks.no_autonomy(decided, short)
+            return short
         if decided == suggested:
             return handoff
         named = suggested if self.proposal.to else None

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.core.model.task import Task
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
 
@@ -134,6 +135,11 @@ class Index:
         """How many running tasks occupy each resource."""
         running = f"resource <> 0 AND {queries.RUNNING}"
         return dict(self._rows(f"SELECT resource, count(*) FROM tasks WHERE {running} GROUP BY 1"))
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        found = self._rows(f"SELECT record FROM tasks WHERE {queries.LOCKING} ORDER BY {schema.number()}")
+        return tuple(task for (text,) in found if (task := schema.record(text)).locks)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
