@@ -19,7 +19,7 @@ from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -175,6 +175,10 @@ class RecordStore(Protocol):
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
+        ...
+
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as they are now; nothing is locked. A whole ID means only itself."""
         ...
 
     def path_of(self, task: Task) -> str:

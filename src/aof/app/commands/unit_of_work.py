@@ -26,6 +26,8 @@ from aof.core.runs.lease_clock import present, stamped
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
 
+_ENTROPY_BYTES = 16
+
 
 class Done(msgspec.Struct, frozen=True):
     """What a command did: the events, the task as it is now, and the secret of a run that it began."""
@@ -39,6 +41,11 @@ class Done(msgspec.Struct, frozen=True):
 def draw_tag() -> str:
     """The random part of the ID of a run that a command may begin."""
     return os.urandom(TAG_DIGITS // 2).hex()
+
+
+def draw_entropy() -> str:
+    """Random text that the IDs of handoffs which a command may begin are made from."""
+    return os.urandom(_ENTROPY_BYTES).hex()
 
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
@@ -84,7 +91,7 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
     """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
 
-    What cannot be taken in stops a command on that very task; for all others the task is as the log has it.
+    What cannot be imported stops a command on that very task; for all others the task is as the log has it.
     """
     taken = False
     for task_id in records.tasks:
@@ -109,7 +116,7 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
     if isinstance(problem, (UnreadableTask, AnotherTask)):
         return problem
     return UnreadableTask(
-        f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
+        f"the change made by hand to the file of {task_id} cannot be imported: {problem.message}",
         f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
         task_id=task_id,
         reason=problem.code,
@@ -120,7 +127,7 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
     own = frozenset({command.task_id})
     only_own = Needs(write=own)
-    records = Records(policy=policy, run_tag=draw_tag())
+    records = Records(policy=policy, run_tag=draw_tag(), entropy=draw_entropy())
     if own <= scope.write:  # every command needs its own task, and most need nothing else
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
@@ -171,7 +178,7 @@ def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
-    """One task as it is now, with a person's edit of it taken in."""
+    """One task as it is now, with a person's edit of it imported."""
     return settle(store, clock, policy, task_id)[1]
 
 
@@ -180,7 +187,7 @@ def settle(
 ) -> tuple[Task | None, Task | None]:
     """Take in what a person did to a task's file: the task as the log had it, and as it is now.
 
-    `odd` says that there is something to take in, which spares a look.
+    `odd` says that there is something to import, which saves a look.
     """
     own = frozenset({task_id})
     scope = Scope(write=own) if odd else Scope(read=own)
@@ -195,7 +202,7 @@ def settle(
 
 
 def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
-    """Why what a person did to a task's file cannot be taken in; None when it can. Changes nothing."""
+    """Why a person's change to a task's file cannot be imported; None when it can. Changes nothing."""
     scope = Scope(read=frozenset({task_id}))
     while True:
         try:

@@ -23,7 +23,7 @@ from aof.core.messages.message import Message
 from aof.core.messages.status import StatusUpdate
 from aof.core.model.commands import OnTask
 from aof.core.model.events import Draft
-from aof.core.model.handoff import Request
+from aof.core.model.handoffs.record import Request
 from aof.core.model.ids import is_agent_name, is_task_id, task_of_run
 from aof.core.validation import limits
 from aof.ports.clock import Clock
@@ -69,7 +69,7 @@ class Router:
         self._proven = proven or caller
 
     def deliver(self, given: object, run: str | None = None) -> Sent:
-        """Handle one message. Raises only what is no fault of the message, such as a full disk."""
+        """Handle one message. Raises only what is not a fault of the message, such as a full disk."""
         found: Detected | None = None
         try:
             found = detect(incoming(given))

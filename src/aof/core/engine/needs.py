@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from aof.core.engine.known import Known, ids
+from aof.core.engine.known_records import Known, ids
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
-from aof.core.org import capacity, standing
+from aof.core.org import capacity, membership
 from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
@@ -74,7 +74,7 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     if chart is None or not takes:
         return base
 
-    agent = standing.entry_of(chart, command.acting, known.records.policy.maintainers)
+    agent = membership.entry_of(chart, command.acting, known.records.policy.maintainers)
     if agent is None:
         return base
     return msgspec.structs.replace(

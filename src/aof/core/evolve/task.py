@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, file_locks, usage, work_log, workflow
+from aof.core.evolve import context, file_locks, open_handoffs, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
-from aof.core.model.events import Draft, Event
+from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Blocked, Cancel, Failure, Link, Task
@@ -48,7 +48,9 @@ def _changes(task: Task, event: Event) -> dict[str, Any]:
     if event.type.startswith("context."):
         return context.context_changes(task, event)
     handler = _HANDLERS.get(event.type)
-    return handler(task, event) if handler else {}
+    if handler is not None:
+        return handler(task, event)
+    return open_handoffs.changed(task, event) if task.handoffs and about_handoff(event) else {}
 
 
 def _moment(task: Task, event: Event) -> str:
@@ -187,10 +189,12 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
 
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
     """A task that is handed to another agent says how deep, and by which handoff."""
-    edge = ("handoff", event.payload["handoffId"])
-    known = any((link.kind, link.target_id) == edge for link in task.links)
-    added = () if known else (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp),)
-    return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
+    changes = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
+    return changes | open_handoffs.begun(task, event)
+
+
+def _handed(task: Task, event: Event) -> dict[str, Any]:
+    return open_handoffs.begun(task, event)
 
 
 def _unanswered(task: Task, event: Event) -> dict[str, Any]:
@@ -228,6 +232,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.archived": _archived,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
+    "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,
     "autonomy.checked": _checked,
     "file.locked": _locked,

@@ -18,7 +18,7 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import ARTIFACT_PATHS
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
-from aof.core.org import routing, standing
+from aof.core.org import membership, routing
 from aof.core.org.autonomy import RISKS, too_little
 from aof.core.org.budgets.enforcement import POINTS, Action, Outcome, Ruling, ruling, told
 from aof.core.org.budgets.permissions import ACCESSES
@@ -131,7 +131,7 @@ def _begin(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling
 
 def _entry(records: Records, name: str) -> Agent:
     chart = records.policy.org
-    found = standing.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
+    found = membership.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
     return found or Agent(id=name)
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.ports.clock import Clock
@@ -33,7 +33,7 @@ from aof.stores.filesystem.log.wait import wait
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
-from aof.stores.memory.unit import Kept, MemoryUnit
+from aof.stores.memory.unit import MemoryState, MemoryUnit
 
 _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
 
@@ -41,7 +41,7 @@ _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that 
 class ReadOnlyUnit(MemoryUnit):
     """What can be looked at together; nothing is locked, for what the log has told does not change any more."""
 
-    def __init__(self, kept: Kept, scope: Scope, store: ReadOnlyStore) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope, store: ReadOnlyStore) -> None:
         super().__init__(kept, scope)
         self._store = store
 
@@ -99,7 +99,7 @@ class ReadOnlyStore(MemoryStore):
         super().__init__(clock)
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self._reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()
@@ -175,6 +175,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().handoffs(tasks)
 
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        self._caught_up()
+        return super().find_handoffs(part)
+
     def head(self) -> int:
         """The number of the last event."""
         self._caught_up()
@@ -192,7 +197,7 @@ class ReadOnlyStore(MemoryStore):
         """Sleep until an event comes."""
         return wait(self._reader, self._clock, after, timeout)
 
-    def _caught_up(self) -> Kept:
+    def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
         kept = self._kept
         with kept.lock, clearly("read the log"):

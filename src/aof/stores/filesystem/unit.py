@@ -19,7 +19,7 @@ from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, is_remark
+from aof.core.model.events import Draft, Event, about_handoff, is_remark
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
@@ -28,13 +28,13 @@ from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
-from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
-from aof.stores.filesystem.io.locks import Held, stripe
+from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
+from aof.stores.filesystem.io.locks import HeldLock, stripe
 from aof.stores.filesystem.io.measure import measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
-from aof.stores.filesystem.loaded import Change, Loaded
+from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs
@@ -42,7 +42,7 @@ from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -56,7 +56,7 @@ class FilesystemUnit(IndexQuestions):
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
-        self._held: list[Held] = []
+        self._held: list[HeldLock] = []
         self._loaded: dict[str, Loaded] = {}
         self._taking = ""
         self._unsure: dict[str, list[str]] = {}
@@ -86,7 +86,7 @@ class FilesystemUnit(IndexQuestions):
         return self._load(task_id).task
 
     def edit(self, task_id: str) -> ImportEdit | AofError | None:
-        """A person's edit that waits to be taken in, or why it never can be."""
+        """A person's edit that waits to be imported, or why it never can be."""
         examined = self._load(task_id).examined
         return (examined.problem or examined.edit) if examined is not None else None
 
@@ -202,7 +202,7 @@ class FilesystemUnit(IndexQuestions):
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
-                "free some space or mend the disk; the next command on the task writes them",
+                "free some space or repair the disk; the next command on the task writes them",
             ) from error
         return sealed
 
@@ -249,7 +249,7 @@ class FilesystemUnit(IndexQuestions):
                     change.run = self.run(event.task_id)
                 change.run = evolve_run(change.run, event)
                 change.result = evolve_result(change.result, event)
-            elif event.type.startswith("delegation."):
+            elif about_handoff(event):
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Event
-from aof.core.model.handoff import Handoff, age
+from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
@@ -23,7 +23,7 @@ from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
 from aof.ports.working_copy import WorkingCopy
 from aof.stores.base.selection import select
-from aof.stores.memory.unit import Kept, MemoryUnit, copied
+from aof.stores.memory.unit import MemoryState, MemoryUnit, copied
 
 _LOOK_AGAIN = 0.02
 
@@ -34,7 +34,7 @@ class MemoryStore:
     def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
         self._clock = clock
         self._timeout = lock_timeout
-        self._kept = Kept()
+        self._kept = MemoryState()
         self._day, self._number = "", 0
 
     @property
@@ -118,6 +118,11 @@ class MemoryStore:
             asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
+
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        found = [one for one in self.handoffs() if one.id.startswith(part)]
+        return tuple(one for one in found if one.id == part) or tuple(found)
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

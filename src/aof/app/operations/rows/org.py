@@ -1,4 +1,4 @@
-"""Operations about the org chart, protocol messages, sessions and handoffs. Must not know any surface."""
+"""Operations about the org chart, protocol messages and sessions. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.results import Applied, Result
 from aof.app.operations.rows.fields import Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.core.model.handoff import Handoff
 
 _ORG = Family(
     verb="org",
     help="show or check the org chart, or see who would get a task",
     example="aof org route --tag api --capability python:0.8",
 )
-_HANDOFF = Family(verb="handoff", help="list handoffs, or show one", example="aof handoff list --to swe-qa")
 
 
-class OrgRoute(Params, frozen=True, kw_only=True):
+class OrgRouteParams(Params, frozen=True, kw_only=True):
     """A task, or what one would ask for."""
 
     task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | UnsetType = UNSET
@@ -32,7 +30,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
         Annotated[
             list[str],
             param(
-                "for agents with this capability, as NAME or NAME:0.8 for a least proficiency",
+                "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
                 Spelling(option="--capability"),
             ),
         ]
@@ -42,7 +40,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
     autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | UnsetType = UNSET
 
 
-class Send(Params, frozen=True, kw_only=True):
+class SendParams(Params, frozen=True, kw_only=True):
     """AOF/1 messages, as objects or as the text of their lines."""
 
     messages: Annotated[
@@ -55,31 +53,15 @@ class Send(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class SessionEnd(Params, frozen=True, kw_only=True):
+class SessionEndParams(Params, frozen=True, kw_only=True):
     """Whose session, or which run."""
 
     agent: Annotated[str, param("only the runs of this agent")] | UnsetType = UNSET
     run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
-class HandoffFilters(Params, frozen=True, kw_only=True):
-    """Which handoffs."""
-
-    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
-    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
-        UNSET
-    )
-    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
-
-
-class OneHandoff(Params, frozen=True, kw_only=True):
-    """Which handoff."""
-
-    handoff_id: Annotated[str, param("handoff to show", Spelling(place="HANDOFF"))]
-
-
 class OrgCheck(Result, frozen=True, kw_only=True):
-    """What is wrong with the org chart, and which version is in force."""
+    """Problems of the org chart, and which version is in force."""
 
     ok: bool
     path: str
@@ -97,13 +79,6 @@ class Carried(Result, frozen=True, kw_only=True):
     """What was carried out."""
 
     applied: tuple[Applied, ...]
-
-
-class Handoffs(Result, frozen=True, kw_only=True):
-    """Handoffs, oldest first."""
-
-    total: int
-    handoffs: tuple[Handoff, ...]
 
 
 def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
@@ -127,11 +102,6 @@ def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
     return Carried(applied=fabric.session_end(**values))
 
 
-def _handoffs(fabric: Any, values: dict[str, Any]) -> Handoffs:
-    found = fabric.handoffs(**values)
-    return Handoffs(total=len(found), handoffs=found)
-
-
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="org_show",
@@ -147,7 +117,7 @@ ROWS: tuple[Operation, ...] = (
         name="org_check",
         parameters=Params,
         result=OrgCheck,
-        help="What is wrong with the org chart.",
+        help="Problems of the org chart.",
         effect="read",
         tool="aof_org_check",
         verb="org check",
@@ -156,9 +126,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="org_route",
-        parameters=OrgRoute,
+        parameters=OrgRouteParams,
         result=dict[str, Any],
-        help="Who would get a task, or one that asked for this, and why.",
+        help="Which agent a task, or one with these requirements, would go to, and why.",
         effect="read",
         tool="aof_org_route",
         verb="org route",
@@ -167,7 +137,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="send",
-        parameters=Send,
+        parameters=SendParams,
         result=SentMessages,
         help="Deliver AOF/1 messages; each is answered.",
         effect="write",
@@ -179,42 +149,19 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="session_end",
-        parameters=SessionEnd,
+        parameters=SessionEndParams,
         result=Carried,
-        help="Carry out what runs have reported; a run that is named has ended.",
+        help="Apply the results that runs have reported; a named run has ended.",
         effect="write",
         tool="aof_session_end",
         verb="session-end",
         cli=Cli(
             section="messages",
             order=20,
-            summary="carry out what runs have reported",
+            summary="apply the results that runs have reported",
             example="aof session-end --agent swe-backend",
         ),
         acts="agent",
         ask=_session_end,
-    ),
-    Operation(
-        name="handoffs",
-        parameters=HandoffFilters,
-        result=Handoffs,
-        help="Handoffs of a task, from or to an agent.",
-        effect="read",
-        tool="aof_handoffs",
-        verb="handoff list",
-        cli=Cli(section="messages", order=30, example="aof handoff list --to swe-qa", family=_HANDOFF),
-        tier="handoff",
-        ask=_handoffs,
-    ),
-    Operation(
-        name="handoff",
-        parameters=OneHandoff,
-        result=Handoff,
-        help="One handoff.",
-        effect="read",
-        tool="aof_handoff_show",
-        verb="handoff show",
-        cli=Cli(section="messages", order=30, example="aof handoff show TASK-2026-02-21-001", family=_HANDOFF),
-        tier="handoff",
     ),
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
 from aof.app.operations.rows.fields import BY_KEY, Run
-from aof.app.operations.spec import Cli, Family, OnTask, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, param
 from aof.core.model.handoffs.context import Artifact
 
 _CONTEXT = Family(
@@ -51,7 +51,7 @@ class LockFilters(Params, frozen=True, kw_only=True):
     agent: Annotated[str, param("only of this agent")] | UnsetType = UNSET
 
 
-class ContextSet(OnTask, frozen=True, kw_only=True):
+class ContextSet(TaskParams, frozen=True, kw_only=True):
     """Variables, and who may write them from now on."""
 
     variables: (
@@ -71,14 +71,14 @@ class ContextSet(OnTask, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class ContextDecide(OnTask, frozen=True, kw_only=True):
+class ContextDecide(TaskParams, frozen=True, kw_only=True):
     """What was decided."""
 
     description: Annotated[str, param("what was decided", Spelling(place="TEXT"))]
     run: Run = UNSET
 
 
-class ContextArtifact(OnTask, frozen=True, kw_only=True):
+class ContextArtifact(TaskParams, frozen=True, kw_only=True):
     """What was made, and how far it is."""
 
     path: Annotated[str, param("path below the project's folder or the task's, or a URI")]
@@ -88,7 +88,7 @@ class ContextArtifact(OnTask, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class Preflight(OnTask, frozen=True, kw_only=True):
+class Preflight(TaskParams, frozen=True, kw_only=True):
     """What the agent is about to do; without a point, the whole task."""
 
     point: Annotated[str, param("read, write, command, network, iterations, duration, files or lines")] | UnsetType = (
@@ -137,7 +137,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="context_show",
-        parameters=OnTask,
+        parameters=TaskParams,
         result=ContextShown,
         help="What the agents of a workflow share: variables, decisions, artifacts, files in progress.",
         effect="read",

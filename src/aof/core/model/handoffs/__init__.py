@@ -1,1 +1,1 @@
-"""What handoffs carry: shared context, conversation history and artifacts, as data."""
+"""Handoffs as data: the record, what it carries, and the shape that earlier versions wrote."""

@@ -97,4 +97,5 @@ def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tu
 def told(ruled: Ruling, agent: str, action: Action) -> dict[str, Any]:
     """A ruling as the log tells of it."""
     asked = {"subject": action.subject, "amount": action.amount}
-    return {"agent": agent} | {name: one for name, one in asked.items() if one is not None} | msgspec.to_builtins(ruled)
+    whole: dict[str, Any] = msgspec.to_builtins(ruled)
+    return {"agent": agent} | {name: one for name, one in asked.items() if one is not None} | whole

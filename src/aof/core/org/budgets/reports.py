@@ -13,7 +13,7 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Lease, Task
 from aof.core.model.workflow_state import leases
-from aof.core.org import standing
+from aof.core.org import membership
 from aof.core.org.budgets import used
 from aof.core.org.budgets.enforcement import Action, told
 from aof.core.validation.project_paths import normalised
@@ -90,4 +90,4 @@ def _lease(task: Task | None, report: Report) -> Lease | None:
 
 def _agent(records: Records, name: str) -> Agent | None:
     chart = records.policy.org
-    return None if chart is None else standing.entry_of(chart, name, records.policy.maintainers)
+    return None if chart is None else membership.entry_of(chart, name, records.policy.maintainers)
