@@ -241,3 +241,41 @@ def test_with_a_chart_only_those_who_take_part_write_and_its_orchestrator_writes
         fabric.context_set(task_id, variables={"c": 1}, scope="team:ops", actor="ada")
     fabric.context_set(task_id, variables={"a": 2}, actor="orc")
     assert custom(fabric, task_id) == {"a": 2, "b": 1}
+
+
+@requirement("handoff.autonomy.risk-triggers-escalation")
+def test_a_decision_above_the_agents_risk_waits_for_the_answer_of_an_escalation(store: Store, clock: FakeClock) -> None:
+    chart = chart_of(
+        agents=[
+            {"id": "ada", "autonomy": {"level": 2, "maxRisk": "low"}, "escalatesTo": "lea"},
+            {"id": "lea", "autonomy": {"level": 3, "maxRisk": "high"}},
+        ]
+    )
+    fabric = Fabric(store, clock, Policy(maintainers=("pm",)), "pm", org=FixedChart(chart))
+    task_id = fabric.create("Whole").task_id
+    fabric.claim(task_id, agent="ada")
+
+    def decide(text: str = "Drop the old table", risk: str = "medium") -> tuple[str, str | None]:
+        made = fabric.context_decide(task_id, description=text, risk=risk, actor="ada")
+        return made.state, made.handoff_id
+
+    assert decide("Rename a variable", "low")[0] == "recorded"
+    state, handoff_id = decide()
+    assert state == "escalated"
+    assert handoff_id is not None
+    escalation = fabric.handoff_show(handoff_id)
+    assert (escalation.type, escalation.to_agent, escalation.audit.risk_level) == ("escalation", "lea", "medium")
+    assert escalation.audit.decision_rationale == "Drop the old table"
+    assert decide() == ("escalated", handoff_id), "the same decision again begins no second one"
+    made = fabric.context_show(task_id).context_variables.decisions_made
+    assert [one.description for one in made] == ["Rename a variable"]
+    fabric.handoff_accept(handoff_id, agent="lea", actor="lea")
+    fabric.handoff_return(handoff_id, status="success", result="yes", agent="lea", actor="lea")
+    if fabric.get(task_id).lease is None:
+        fabric.claim(task_id, agent="ada")
+    lease = fabric.get(task_id).lease
+    assert lease is not None
+    again = fabric.context_decide(task_id, description="Drop the old table", risk="medium", run=lease.run_id)
+    assert (again.state, again.decision_id, again.made_by) == ("recorded", "D-2", "ada")
+    other = fabric.context_decide(task_id, description="Drop another table", risk="medium", run=lease.run_id)
+    assert (other.state, other.handoff_id != handoff_id) == ("escalated", True)

@@ -749,10 +749,18 @@ class Facade:
         )
 
     def context_decide(
-        self, task_id: str, *, description: str, run: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        description: str,
+        risk: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
     ) -> DecisionRecorded:
-        """Record a decision for all agents of the workflow."""
-        return self.services.shared_work.context_decide(task_id, description=description, run=run, actor=actor)
+        """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
+        return self.services.shared_work.context_decide(
+            task_id, description=description, risk=risk, run=run, actor=actor
+        )
 
     def context_artifact(
         self,

@@ -349,6 +349,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--base", "with set: version that was read, so that a later write is noticed; 0: there was none", metavar="N", type="int"),
             Option("--conflicts", "with set: for the orchestrator: which of two conflicting writes holds, first or last", metavar="C"),
             Option("--run", "with set or decide or artifact: run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--risk", "with decide: low, medium or high; above what the agent may take, it becomes an escalation", metavar="R"),
             Option("--path", "with artifact: path below the project's folder or the task's, or a URI", metavar="P"),
             Option("--type", "with artifact: file, code, document, test_result or review_comment", metavar="T"),
             Option("--status", "with artifact: draft, final or superseded", metavar="S"),

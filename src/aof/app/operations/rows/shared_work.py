@@ -75,6 +75,10 @@ class ContextDecide(TaskParams, frozen=True, kw_only=True):
     """What was decided."""
 
     description: Annotated[str, param("what was decided", Spelling(place="TEXT"))]
+    risk: (
+        Annotated[str, param("low, medium or high; above what the agent may take, it becomes an escalation")]
+        | UnsetType
+    ) = UNSET
     run: Run = UNSET
 
 
