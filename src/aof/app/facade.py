@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -763,7 +763,7 @@ class Facade:
         """Give back a lock of a run, or all that it has."""
         return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
 
-    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
         return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
 

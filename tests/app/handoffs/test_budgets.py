@@ -73,6 +73,18 @@ def test_a_completion_that_delivers_more_files_or_lines_than_allowed_is_refused_
     assert shop.fabric.get(task_id).status == "review"
 
 
+def test_a_refusal_that_is_on_record_is_not_answered_as_done_when_the_request_comes_again(root: Path) -> None:
+    shop = Workshop(root, level=1, limits={"files": 1})
+    task_id = shop.running()
+    two = shop.deliver(task_id, a=1, b=1)
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            shop.fabric.complete(task_id, actor="ada", deliverables=two, key="once")
+    assert shop.fabric.get(task_id).status == "in-progress"
+    shop.fabric.complete(task_id, actor="ada", deliverables=two[:1], key="once")
+    assert shop.fabric.get(task_id).status == "review"
+
+
 def test_a_folder_counts_with_all_its_files_and_locked_paths_count_too(root: Path) -> None:
     shop = Workshop(root, level=1, limits={"files": 2})
     task_id = shop.running()

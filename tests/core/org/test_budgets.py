@@ -8,7 +8,7 @@ import pytest
 
 from aof.core.model.org_chart import Agent
 from aof.core.org.autonomy import limits_of, may_take, run_limit_ms
-from aof.core.org.budgets.enforcement import POINTS, Action, Point, Ruling, ruling
+from aof.core.org.budgets.enforcement import POINTS, AskedAction, Point, Ruling, ruling
 from aof.core.org.chart_validation import judge
 from tests.core.org.test_autonomy import FIGURES
 from tests.support.requirements import requirement
@@ -21,7 +21,7 @@ def agent(**autonomy: Any) -> Agent:
 
 
 def asked(who: Agent, point: Point, subject: str | None = None, amount: int | None = None, calls: int = 0) -> Ruling:
-    return ruling(who, Action(point=point, subject=subject, amount=amount), tool_calls=calls)
+    return ruling(who, AskedAction(point=point, subject=subject, amount=amount), tool_calls=calls)
 
 
 @requirement("handoff.autonomy.level-limits")

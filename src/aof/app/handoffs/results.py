@@ -23,7 +23,7 @@ class Unlocked(Result, frozen=True, kw_only=True):
     released: tuple[str, ...]
 
 
-class Locks(Result, frozen=True, kw_only=True):
+class LockList(Result, frozen=True, kw_only=True):
     """Who holds what, since when; `lost` is one whose holder shows no life any more."""
 
     total: int

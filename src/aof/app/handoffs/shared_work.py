@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.core.model.commands import OnTask
     from aof.core.model.handoffs.context import Artifact
     from aof.core.model.task import FileLock, Task
@@ -62,7 +62,7 @@ class SharedWorkService:
         assert done.task is not None
         return results.Unlocked(task_id=done.task.id, released=tuple(released))
 
-    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
         wanted = project_paths.normalised("path", path) if path is not None else project_paths.WHOLE
         if not isinstance(wanted, str):
@@ -76,7 +76,7 @@ class SharedWorkService:
             for lock in sorted(task.locks, key=lambda lock: lock.path)
             if project_paths.overlap(wanted, lock.path) and agent in (None, lock.agent)
         )
-        return results.Locks(total=len(found), locks=found)
+        return results.LockList(total=len(found), locks=found)
 
     def _lost(self, task: Task) -> frozenset[str]:
         """The runs of a task whose leases are over, though nobody has reclaimed them yet."""
