@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from aof.adapters.system import SystemClock
+from aof.app.fabric import Fabric
 from aof.core.errors.guards import ContextConflict, FileLocked
+from aof.core.model.policy import Policy
+from aof.core.model.task import FileLock
 from aof.entrypoints.bootstrap import open_fabric
+from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.store import FilesystemStore
 from tests.support.invariants import check_invariants
 from tests.support.messages import accepted, request
-from tests.support.processes import together
+from tests.support.processes import outcome, together
 from tests.support.requirements import requirement
 
 RIVALS = 20
@@ -50,6 +56,28 @@ def test_of_twenty_processes_that_want_one_file_one_gets_it_and_the_others_learn
             fabric.unlock("src", task_id=tasks[one], actor=f"agent-{one}")
         fabric.lock("src", task_id=tasks[2], actor="agent-2")
     check_invariants(quick, boot=boot_id())
+
+
+def test_nobody_gets_a_lock_between_anothers_look_and_its_commit(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hasty = Fabric(FilesystemStore(str(quick), SystemClock(), lock_timeout=0.05), SystemClock(), Policy(), "bob")
+    looks = IndexQuestions.file_locks
+    met: list[str] = []
+
+    def looked(self: IndexQuestions) -> dict[str, tuple[FileLock, ...]]:
+        found = looks(self)
+        if not met:
+            met.append("asked")
+            met.append(outcome(hasty.lock, "src", task_id=second))
+        return found
+
+    with hasty, open_fabric(quick, actor="ada") as fabric:
+        first, second = (fabric.create(f"Number {number}").task_id for number in range(2))
+        fabric.claim(first, agent="ada")
+        fabric.claim(second, agent="bob")
+        monkeypatch.setattr(IndexQuestions, "file_locks", looked)
+        fabric.lock("src/api.py", task_id=first)
+        assert met == ["asked", "lock_timeout"]
+        assert outcome(hasty.lock, "src", task_id=second) == "file_locked"
 
 
 @requirement("handoff.context.conflicting-writes")
