@@ -50,7 +50,8 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     handler = _HANDLERS.get(event.type)
     if handoff is None or handler is None:
         return handoff
-    return _replace(handoff, state=state_after(event) or handoff.state, rev=event.seq, **handler(handoff, event))
+    state = (state_after(event) or handoff.state) if handoff.is_open else handoff.state  # an end is final
+    return _replace(handoff, state=state, rev=event.seq, **handler(handoff, event))
 
 
 def _begun(before: Handoff | None, event: Event) -> Handoff:
@@ -115,6 +116,8 @@ def _ended(_handoff: Handoff, event: Event) -> dict[str, Any]:
 
 def _escalated(handoff: Handoff, event: Event) -> dict[str, Any]:
     changes = _closed(event) if "forwarded_to" in event.payload else {}
+    if handoff.closed_at is not None:
+        changes.pop("closed_at", None)
     if "assessment" in event.payload:
         said = msgspec.convert(event.payload["assessment"] | {"at": event.timestamp}, prepare_type(Assessment))
         changes["assessments"] = (*handoff.assessments, said)
@@ -146,6 +149,12 @@ def _timed_out(handoff: Handoff, event: Event) -> dict[str, Any]:
     return {"timeouts": handoff.timeouts + 1, "timed_out_at": event.timestamp}
 
 
+def _informed(handoff: Handoff, event: Event) -> dict[str, Any]:
+    variables = handoff.context.context_variables
+    after = variables | {"custom": variables.get("custom", {}) | event.payload["variables"]}
+    return {"context": _replace(handoff.context, context_variables=after)}
+
+
 def _delivered(_handoff: Handoff, event: Event) -> dict[str, Any]:
     return {"resent_at": event.timestamp}
 
@@ -166,4 +175,5 @@ _HANDLERS: Final[dict[str, Callable[[Handoff, Event], dict[str, Any]]]] = {
     "handoff.reminded": _reminded,
     "handoff.timeout": _timed_out,
     "handoff.delivered": _delivered,
+    "handoff.informed": _informed,
 }
