@@ -25,13 +25,17 @@ FILE = Path(__file__).with_name("operations.py")
 HANDLERS = {
     "blocked": "queries:blocked",
     "claim": "tasks:claim",
+    "context": "shared_work:context",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
     "graph": "views:graph",
-    "handoff": "messages:handoff",
+    "handoff": "teamwork.handoffs:handoff",
     "list": "queries:list_tasks",
+    "lock": "shared_work:lock",
+    "locks": "shared_work:locks",
     "log": "data:log",
     "org": "org:org",
+    "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
     "recover": "data:recover",
@@ -42,6 +46,7 @@ HANDLERS = {
     "snapshot": "portable:snapshot",
     "status": "queries:status",
     "sync": "data:sync",
+    "unlock": "shared_work:unlock",
     "workflow": "workflow:workflow",
 }
 _HEAD = '''"""The verbs of all operations, as data.
@@ -254,6 +259,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
+        option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
 
 
