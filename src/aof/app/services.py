@@ -7,6 +7,7 @@ from functools import cached_property
 from aof.app.commands import authentication, dispatcher
 from aof.app.documents import worklog
 from aof.app.handoffs import service as handoffs
+from aof.app.handoffs import shared_work
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -79,7 +80,12 @@ class Services:
     @cached_property
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
-        return handoffs.HandoffService(self.environment)
+        return handoffs.HandoffService(self.environment, self.dispatcher)
+
+    @cached_property
+    def shared_work(self) -> shared_work.SharedWorkService:
+        """What the agents of a workflow share."""
+        return shared_work.SharedWorkService(self.environment, self.dispatcher)
 
     @cached_property
     def worklog(self) -> worklog.WorklogService:
