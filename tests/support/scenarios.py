@@ -9,8 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.stores.filesystem.io.disk import Disk
