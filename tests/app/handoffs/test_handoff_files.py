@@ -178,3 +178,10 @@ def test_a_folder_of_handoffs_holds_only_what_is_named_like_one(room: Room) -> N
     (Path(room.root) / "handoffs").mkdir(exist_ok=True)
     (Path(room.root) / "handoffs" / "notes.json").write_text("{}")
     assert room.fabric.handoff_list() == ()
+
+
+def test_a_handoff_whose_file_a_dead_writer_never_wrote_is_found_all_the_same(room: Room) -> None:
+    one = start(room.fabric, "delegation", room.task(), "ada", "bob")
+    (room.root / "handoffs" / f"{one.id}.json").unlink()
+    assert room.fabric.handoff_show(one.id[:8]).id == one.id
+    assert room.fabric.handoff_accept(one.id, agent="bob").handoff.state == "accepted"

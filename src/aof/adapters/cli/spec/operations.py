@@ -722,6 +722,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--budget", "with new: how much the work may use", metavar="N", type="float"),
             Option("--deadline", "with new: when it must be done, as 2026-02-21T12:00:00Z", metavar="TIME"),
             Option("--run", "with new: run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--no-wait", "with new: go on without waiting for the answer to an escalation"),
             Option("--agent", "with accept or reject or defer or return or answer or escalate or withdraw or resend: who acts: the addressee, or the sender where that is asked for", metavar="A"),
             Option("--estimate", "with accept or defer: when it will be done, as 2026-02-21T12:00:00Z", metavar="TIME", target="estimated_completion"),
             Option("--status", "with return or answer: how the work ended: success, partial, failed or timeout", metavar="S"),

@@ -49,6 +49,8 @@ def handoff(context: Context, values: dict[str, Any]) -> Answer:
 
 def _new(context: Context, given: dict[str, Any]) -> Answer:
     to = [name for one in given.pop("to", ()) for name in one.split(",") if name]
+    if given.pop("no_wait", False):
+        given["wait"] = False
     started = context.fabric.handoff_new(task_id=given.pop("task"), to=to, **given)
     return Answer(started, lambda screen: handoff_view.started(screen, started))
 
