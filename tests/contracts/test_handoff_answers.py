@@ -416,3 +416,33 @@ def test_agents_that_accept_at_once_never_hold_more_than_they_may(live_store: St
         said = sorted(pool.map(accept, made))
     assert said == ["accepted"] * 2 + ["at_capacity"] * 4
     assert loads(team)["bea"] == 2
+
+
+def test_the_orchestrator_sends_an_unanswered_handoff_elsewhere(store: Store, clock: FakeClock) -> None:
+    chart = {
+        "schemaVersion": 1,
+        "agents": [
+            {"id": "ada", "team": "eng"},
+            {"id": "bob", "team": "eng"},
+            {"id": "cem", "team": "eng"},
+            {"id": "low", "autonomy": {"maxRisk": "low"}},
+            {"id": "orc"},
+        ],
+        "teams": [{"id": "eng", "orchestrator": "orc"}],
+    }
+    fabric = charted(store, clock, chart)
+    one = start(fabric, "delegation", held_by_nobody(fabric), "ada", "bob", risk="high")
+    refuses("not_addressee", fabric.handoff_reroute, one.id, agent="cem", reason="mine")
+    refuses("budget_too_small", fabric.handoff_reroute, one.id, agent="orc", to_agent="low", reason="away")
+    refuses("no_route", fabric.handoff_reroute, one.id, agent="orc", to_agent="zed", reason="away")
+    refuses("invalid", fabric.handoff_reroute, one.id, agent="orc", to_agent="bob", reason="away")
+    moved = fabric.handoff_reroute(one.id, agent="orc", to_agent="cem", reason="bob is away")
+    assert (moved.to_agent, moved.forwarded_from, moved.reroutes) == ("cem", one.id, 1)
+    assert shown(fabric, one).state == "rejected"
+    fabric.handoff_accept(moved.id, agent="cem")
+    refuses("handoff_closed", fabric.handoff_reroute, moved.id, agent="orc", reason="after all")
+
+
+def held_by_nobody(fabric: Fabric) -> str:
+    """A task of ada's that nobody runs."""
+    return fabric.create("Part", agent="ada").task_id

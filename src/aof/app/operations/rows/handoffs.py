@@ -163,6 +163,15 @@ class HandoffEscalateParams(HandoffParams, frozen=True, kw_only=True):
     agent: Agent = UNSET
 
 
+class HandoffRerouteParams(HandoffReasonParams, frozen=True, kw_only=True):
+    """Why another agent is asked, and which."""
+
+    to_agent: (
+        Annotated[str, param("agent to ask instead; else routing chooses", Spelling(option="--to", target="to"))]
+        | UnsetType
+    ) = UNSET
+
+
 class HandoffResendParams(HandoffParams, frozen=True, kw_only=True):
     """Why it is sent again."""
 
@@ -295,6 +304,12 @@ ROWS: tuple[Operation, ...] = (
         HandoffEscalateParams,
         "Pass an escalation on to the next level, with an assessment.",
         "aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
+    ),
+    _row(
+        "handoff_reroute",
+        HandoffRerouteParams,
+        "Send an unanswered handoff to another agent; the orchestrator decides.",
+        "aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'",
     ),
     _row(
         "handoff_withdraw",
