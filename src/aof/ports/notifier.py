@@ -11,7 +11,10 @@ import msgspec
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A task has come to where somebody should look at it."""
+    """A task has come to where somebody should look at it.
+
+    `to` is who should hear of it, where that is one agent: of a handoff that was rejected, the orchestrator.
+    """
 
     task_id: str
     title: str
@@ -21,6 +24,8 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     timestamp: str
     seq: int
     reason: str | None = None
+    to: str | None = None
+    handoff_id: str | None = None
 
 
 class Notifier(Protocol):

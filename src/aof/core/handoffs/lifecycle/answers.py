@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.handoffs.lifecycle import checks, ownership
+from aof.core.handoffs.lifecycle import checks, ownership, targets
 from aof.core.handoffs.lifecycle.aggregation import aggregated
 from aof.core.handoffs.lifecycle.command import OnHandoff, load_of
 from aof.core.handoffs.lifecycle.forwarding import closed, passed_on
@@ -129,7 +129,8 @@ def turned_down(
 ) -> tuple[Draft, ...]:
     """The rejection, and where the work goes from here; a broadcast may be decided by it."""
     over = _replace(handoff, state="rejected")
-    first = rejected(task, handoff, reason, now, by=by)
+    notify = targets.orchestrator(records.policy, handoff)
+    first = rejected(task, handoff, reason, now, notify=notify, by=by)
     following = passed_on(records, task, over, reason, now)
     return (first, *following, *(() if following else released(records, over)))
 

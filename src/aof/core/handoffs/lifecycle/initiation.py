@@ -142,7 +142,8 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         else:
             yield initiated(task, _replace(handoff, checks=found))
             told = f"{why}: lacks {', '.join(found.missing)}" if why == "capability_mismatch" else why
-            yield rejected(task, handoff, told, now, checks=found)
+            notify = targets.orchestrator(records.policy, handoff)
+            yield rejected(task, handoff, told, now, notify=notify, checks=found)
             yield from passed_on(records, task, _replace(handoff, state="rejected"), told, now)
         if handoff.type == "escalation":
             rationale = self.proposal.rationale
