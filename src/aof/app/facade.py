@@ -863,7 +863,7 @@ class Facade:
         )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
         return self.services.scheduler.tick(dry_run=dry_run)
 
     def recover(self) -> tuple[Recovered, ...]:

@@ -155,7 +155,7 @@ class Index:
         return {task: tuple(blockers) for task, blockers in edges.items()}
 
     def rebuild(self) -> None:
-        """Throw the cache away and build it anew."""
+        """Discard the cache and rebuild it."""
         self._cache.rebuild()
 
     def close(self) -> None:
