@@ -2,13 +2,13 @@
 
     AofError
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound
+    │                              WorkflowNotFound, NoCharter
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged
+    │                              HopRoleMismatch, NotAttached, Unmerged, CharterExists, ApprovalRequired
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages
@@ -35,6 +35,7 @@ from aof.core.errors.base import (
     TooManyRequests,
     Unavailable,
 )
+from aof.core.errors.charter import ApprovalRequired, CharterExists, NoCharter
 from aof.core.errors.messages import (
     HandoffNotFound,
     InvalidEnvelope,
@@ -95,9 +96,11 @@ __all__ = [
     "AmbiguousId",
     "AnotherTask",
     "AofError",
+    "ApprovalRequired",
     "AtCapacity",
     "Call",
     "CancelRequested",
+    "CharterExists",
     "CommitUnknown",
     "Conflict",
     "DependencyCycle",
@@ -119,6 +122,7 @@ __all__ = [
     "LogDamaged",
     "LogPoisoned",
     "NestedDelegation",
+    "NoCharter",
     "NoDataDirectory",
     "NoRoute",
     "NotAllowed",

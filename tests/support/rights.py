@@ -37,7 +37,19 @@ CHART: Final[dict[str, Any]] = {
 }
 WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
 Subject = Literal[
-    "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated"
+    "none",
+    "free",
+    "routed",
+    "running",
+    "reviewed",
+    "blocked",
+    "paused",
+    "done",
+    "dead",
+    "waiting",
+    "linked",
+    "gated",
+    "chartered",
 ]
 
 
@@ -131,6 +143,9 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("unlink", "linked", "unlink", kind="evidence", target="outputs/x.md"),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
+    Case("create the charter", "charter_init", "none", everywhere=True),
+    Case("amend the charter", "charter_amend", "chartered", given={"risk_tier": "High", "reason": "new data"}),
+    Case("sign the handshake", "charter_sign", "chartered"),
     Case("attach a workflow", "workflow_attach", "gated"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
@@ -144,6 +159,9 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     """Bring a task into the state of the case, as a maintainer; the arguments of the call."""
     given = dict(case.given)
     if case.subject == "none":
+        return given
+    if case.subject == "chartered":
+        fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
         return given
     task_id = _subject(fabric, case, who)
     if case.operation in ("dep_add", "dep_remove"):

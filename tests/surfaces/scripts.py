@@ -171,6 +171,19 @@ def teaming(tape: Tape) -> None:
     tape.refused("session_end", "invalid", run="nothing")
 
 
+def chartering(tape: Tape) -> None:
+    tape.refused("charter_show", "no_charter")
+    tape.refused("charter_check", "no_charter")
+    tape.refused("charter_init", "not_allowed", milestone="First")
+    tape.elsewhere.charter_init(participants=["tester:Developer:api"], lanes=["api:tester:src/**"])
+    tape.ask("charter_sign", notes="with pleasure")
+    tape.refused("charter_sign", "invalid", status="maybe")
+    tape.refused("charter_amend", "not_allowed", risk_tier="High", done=[1, 2], reason="new data")
+    tape.refused("charter_amend", "invalid", reason="nothing")
+    tape.ask("charter_show")
+    tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
+
+
 def gating(tape: Tape) -> None:
     task_id = tape.task("In no workflow")
     tape.ask("workflow_check")
@@ -191,5 +204,6 @@ SCRIPTS: tuple[Script, ...] = (
     looking,
     teaming,
     gating,
+    chartering,
     looking_after,
 )

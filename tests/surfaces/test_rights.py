@@ -78,6 +78,7 @@ def test_every_operation_that_writes_has_a_case_and_every_other_one_only_reads()
 def test_everybody_reads(column: Column) -> None:
     fabric = rights.fabric_of(column)
     task_id = fabric.create("Work", workflow="build").task_id
+    fabric.charter_init()
     on_task = {"taskId": task_id}
     needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
     needed["workflow_show"] = {"name": task_id}

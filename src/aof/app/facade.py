@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.documents.charter.examination import CharterChecked
+    from aof.app.documents.charter.service import CharterShown
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -534,6 +536,142 @@ class Facade:
     def handoff(self, handoff_id: str) -> Handoff:
         """One handoff."""
         return self.services.handoffs.handoff(handoff_id)
+
+    def charter_init(
+        self,
+        *,
+        session_id: str | None = None,
+        project: str | None = None,
+        milestone: str | None = None,
+        risk_tier: str | None = None,
+        participants: Sequence[str] = (),
+        lanes: Sequence[str] = (),
+        contract: str | None = None,
+        contract_owner: str | None = None,
+        contract_tests: str | None = None,
+        contract_status: str | None = None,
+        decision_mode: str | None = None,
+        objection_window: str | None = None,
+        cross_review_mode: str | None = None,
+        merge_policy: str | None = None,
+        test_policy: str | None = None,
+        auto: Sequence[str] | None = None,
+        delayed: Sequence[str] | None = None,
+        delay_time: str | None = None,
+        approval: Sequence[str] | None = None,
+        rebuttal_cycles: int | None = None,
+        tie_break: str | None = None,
+        acceptance: Sequence[str] = (),
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> CharterShown:
+        """Create the charter of a session; only a maintainer may, and once."""
+        return self.services.charter.charter_init(
+            session_id=session_id,
+            project=project,
+            milestone=milestone,
+            risk_tier=risk_tier,
+            participants=participants,
+            lanes=lanes,
+            contract=contract,
+            contract_owner=contract_owner,
+            contract_tests=contract_tests,
+            contract_status=contract_status,
+            decision_mode=decision_mode,
+            objection_window=objection_window,
+            cross_review_mode=cross_review_mode,
+            merge_policy=merge_policy,
+            test_policy=test_policy,
+            auto=auto,
+            delayed=delayed,
+            delay_time=delay_time,
+            approval=approval,
+            rebuttal_cycles=rebuttal_cycles,
+            tie_break=tie_break,
+            acceptance=acceptance,
+            agent=agent,
+            actor=actor,
+        )
+
+    def charter_amend(
+        self,
+        *,
+        reason: str,
+        session_id: str | None = None,
+        project: str | None = None,
+        milestone: str | None = None,
+        risk_tier: str | None = None,
+        participants: Sequence[str] = (),
+        leave: Sequence[str] = (),
+        lanes: Sequence[str] = (),
+        close_lanes: Sequence[str] = (),
+        contract: str | None = None,
+        contract_owner: str | None = None,
+        contract_tests: str | None = None,
+        contract_status: str | None = None,
+        decision_mode: str | None = None,
+        objection_window: str | None = None,
+        cross_review_mode: str | None = None,
+        merge_policy: str | None = None,
+        test_policy: str | None = None,
+        auto: Sequence[str] | None = None,
+        delayed: Sequence[str] | None = None,
+        delay_time: str | None = None,
+        approval: Sequence[str] | None = None,
+        rebuttal_cycles: int | None = None,
+        tie_break: str | None = None,
+        acceptance: Sequence[str] = (),
+        done: Sequence[int] = (),
+        undone: Sequence[int] = (),
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> CharterShown:
+        """Change the charter, by decision of a maintainer; the decision stands in the WORKLOG."""
+        return self.services.charter.charter_amend(
+            reason=reason,
+            session_id=session_id,
+            project=project,
+            milestone=milestone,
+            risk_tier=risk_tier,
+            participants=participants,
+            leave=leave,
+            lanes=lanes,
+            close_lanes=close_lanes,
+            contract=contract,
+            contract_owner=contract_owner,
+            contract_tests=contract_tests,
+            contract_status=contract_status,
+            decision_mode=decision_mode,
+            objection_window=objection_window,
+            cross_review_mode=cross_review_mode,
+            merge_policy=merge_policy,
+            test_policy=test_policy,
+            auto=auto,
+            delayed=delayed,
+            delay_time=delay_time,
+            approval=approval,
+            rebuttal_cycles=rebuttal_cycles,
+            tie_break=tie_break,
+            acceptance=acceptance,
+            done=done,
+            undone=undone,
+            agent=agent,
+            actor=actor,
+        )
+
+    def charter_sign(
+        self, *, agent: str | None = None, status: str = "Accepted", notes: str = "", actor: str | None = None
+    ) -> CharterShown:
+        """Sign the handshake: the agent has read the charter and takes its role and lane."""
+        return self.services.charter.charter_sign(agent=agent, status=status, notes=notes, actor=actor)
+
+    def charter_show(self) -> CharterShown:
+        """The charter as it stands."""
+        return self.services.charter.charter_show()
+
+    def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
+        """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
+        return self.services.charter.charter_check(agent=agent, changed=changed)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {}
+
+def _charter(_policy: Policy) -> Projection:
+    from aof.documents.charter.projection import CharterProjection  # noqa: PLC0415 - only who asks for it loads it
+
+    return CharterProjection()
+
+
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"CHARTER": _charter}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
+from aof.adapters import project_folder
 from aof.adapters.notify import everybody
 from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
@@ -73,6 +74,7 @@ def open_fabric(
         secret=secret,
         orphans=_Orphans(root, clock),
         trust=trust,
+        project=_Project(root),
     )
 
 
@@ -90,6 +92,17 @@ class _Trust:
     def covers(self, command: Command) -> bool:
         """Whether exactly this command is allowed."""
         return trust_file(self._root).covers(command)
+
+
+class _Project:
+    """The files of the project; what looks at them is loaded when a document names one."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def has(self, path: str) -> bool:
+        """Whether there is something at a path below the project's folder."""
+        return project_folder.ProjectFolder(self._root).has(path)
 
 
 class _Orphans:

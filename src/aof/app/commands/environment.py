@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
+    from aof.ports.project import ProjectFiles
     from aof.ports.runner import Orphans
     from aof.ports.store import Store
     from aof.ports.trust import Trust
@@ -34,6 +35,7 @@ class Environment:
         workflows: WorkflowSource | None = None,
         orphans: Orphans | None = None,
         trust: Trust | None = None,
+        project: ProjectFiles | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -43,6 +45,7 @@ class Environment:
         self.workflows = workflows
         self.orphans = orphans
         self.trust = trust
+        self.project = project
 
     @cached_property
     def chart(self) -> chart_in_force.ChartInForce:

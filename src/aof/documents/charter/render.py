@@ -41,7 +41,9 @@ def scope_of(patterns: Iterable[str]) -> str:
 
 def gate_scope(gate: model.Gate) -> str:
     """What a band covers, with its delay."""
-    said = ", ".join(map(one_line, gate.scope)) or model.NONE
+    if not gate.scope:
+        return model.NONE
+    said = ", ".join(map(one_line, gate.scope))
     return f"{said} ({duration(gate.delay_seconds)})" if gate.delay_seconds else said
 
 

@@ -127,6 +127,12 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "version": (("version",),),
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
+    "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "charter": (
+        ("charter", "init", "--milestone", QUIET, "--participant", f"ada:{QUIET}:a", "--lane", f"a:ada:{QUIET}/**"),
+        ("charter", "show"), ("charter", "check", "--changed", HARMFUL), ("charter", "check", "--git", HARMFUL),
+        ("charter", "amend", "--reason", QUIET, "--contract", HARMFUL), ("charter", "sign", "--agent", HARMFUL),
+    ),
     "trust": (("trust", "list"), ("trust", "--yes"), ("trust", "revoke"), ("trust", HARMFUL)),
     "prime": (("prime",), ("prime", "--agent", HARMFUL)),
     "workflow": (("workflow", "check"), ("workflow", "show", "odd"), ("workflow", "check", HARMFUL)),

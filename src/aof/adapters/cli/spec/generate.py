@@ -24,6 +24,7 @@ FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
     "blocked": "queries:blocked",
+    "charter": "documents.charter:charter",
     "claim": "tasks:claim",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
@@ -254,6 +255,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
+        option.required = option.required and having == actions
     return [option for option, _ in by_name.values()]
 
 

@@ -22,7 +22,7 @@ def of_values(charter: Charter, lines: dict[int, int]) -> Iterator[Finding]:
     at = lines.get(5, 1)
     yield from _one_of(at, "decision_mode", "Decision mode", rules.decision_mode, model.DECISION_MODES)
     yield from _one_of(at, "cross_review_mode", "Cross-review mode", rules.cross_review_mode, model.CROSS_REVIEW_MODES)
-    bands = Counter(gate.band for gate in charter.gates)
+    bands = Counter[str](gate.band for gate in charter.gates)
     for band, name in zip(("auto", "delay", "approval"), model.BANDS, strict=True):
         if bands[band] != 1 and 6 in lines:  # noqa: PLR2004 - the section of the gates
             count = "no" if not bands[band] else "more than one"
