@@ -20,6 +20,7 @@ from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.model.handoff import Handoff
+    from aof.documents.projection import Projection
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -121,6 +122,14 @@ class Unit(Protocol):
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this idempotency key."""
+        ...
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's files catch up with the log; its lock is among the names of the scope."""
+        ...
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, as it lies there; empty where there is none."""
         ...
 
     def commit(

@@ -22,6 +22,7 @@ class Records(msgspec.Struct, kw_only=True):
     A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    `documents` are texts by the name of their file, such as `WORKLOG.md`.
     """
 
     policy: Policy = Policy()
@@ -38,6 +39,7 @@ class Records(msgspec.Struct, kw_only=True):
     resource_holders: dict[str, tuple[str, ...]] = {}
     held: dict[str, tuple[str, ...]] = {}
     key_owners: dict[str, str | None] = {}
+    documents: dict[str, str] = {}
 
     def task(self, task_id: str) -> Task:
         """A task that is known to exist; looking at one that was not loaded is a programming error."""
@@ -54,7 +56,8 @@ class Records(msgspec.Struct, kw_only=True):
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """What a command must have loaded, and therefore locked, before it can be decided.
 
-    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them.
+    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them. A document
+    whose lock is among the `names` has caught up with the log before `documents` are read, and does after the commit.
     """
 
     write: frozenset[str] = frozenset()
@@ -72,6 +75,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     resources: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
