@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aof.documents.mailbox import document as mailbox
 from aof.documents.projection import LOCK
 
 if TYPE_CHECKING:
@@ -12,7 +13,12 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {}
+
+def _mailbox(policy: Policy) -> Projection:
+    return mailbox.MailboxDocument(policy)
+
+
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"MAILBOX": _mailbox}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

@@ -31,6 +31,7 @@ HANDLERS = {
     "handoff": "messages:handoff",
     "list": "queries:list_tasks",
     "log": "data:log",
+    "mail": "documents.mail:mail",
     "org": "org:org",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
@@ -254,6 +255,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
+        option.required = option.required and having == actions
     return [option for option, _ in by_name.values()]
 
 

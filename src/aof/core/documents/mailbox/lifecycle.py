@@ -12,12 +12,12 @@ import msgspec
 
 from aof.core.documents.mailbox.message import DEFERRED, DISPOSITIONS, NONE, Message
 from aof.core.errors.base import AofError, Call, InvalidInput
-from aof.core.errors.documents import MessageClosed, NotCloser, NotReceiver, StatusNotAllowed
+from aof.core.errors.mail import MessageClosed, NotCloser, NotReceiver, StatusNotAllowed
 from aof.core.validation import limits
 
 Target = Literal["unread", "acknowledged", "blocked", "actioned", "closed"]
 
-_BY_RECEIVER: Final[dict[str, tuple[str, ...]]] = {
+ANSWERS: Final[dict[str, tuple[str, ...]]] = {
     "unread": ("acknowledged", "actioned"),
     "acknowledged": ("actioned", "blocked"),
     "blocked": ("acknowledged", "actioned"),
@@ -58,7 +58,7 @@ def move(
     if target == "closed":
         return _close(message, actor, standing, reason.strip(), disposition)
     if message.status == "closed":
-        return _over(message)
+        return over(message)
     if target not in _VERBS:
         return _impossible(message, target)
     if not standing.receiver:
@@ -77,7 +77,7 @@ def _answer(message: Message, target: str, actor: str, standing: Standing, reaso
         return Change("unread", reason)  # the others have still to read it
     if message.status == target:
         return None
-    if target not in _BY_RECEIVER[message.status]:
+    if target not in ANSWERS[message.status]:
         return _impossible(message, target)
     return Change(target, reason)
 
@@ -131,8 +131,8 @@ def _no_disposition(message: Message, given: str | None, allowed: tuple[str, ...
 
 
 def _impossible(message: Message, target: str) -> AofError:
-    there = ", ".join(_BY_RECEIVER[message.status]) or NONE
-    verb = next((_VERBS[one] for one in _BY_RECEIVER[message.status]), "mail_show")
+    there = ", ".join(ANSWERS[message.status]) or NONE
+    verb = next((_VERBS[one] for one in ANSWERS[message.status]), "mail_show")
     given = {"message_id": message.message_id}
     if verb != "mail_show":
         given |= {"agent": message.receiver, "reason": "…"}
@@ -143,7 +143,8 @@ def _impossible(message: Message, target: str) -> AofError:
     )
 
 
-def _over(message: Message) -> MessageClosed:
+def over(message: Message) -> MessageClosed:
+    """The refusal to do anything about a closed message."""
     return MessageClosed(
         f"{message.message_id} is closed and is not opened again",
         "send a new message that refers to it",

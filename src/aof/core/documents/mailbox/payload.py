@@ -15,7 +15,7 @@ import msgspec
 from aof._support.hashing import hexdigest
 from aof.core.documents.mailbox.message import NONE, SCOPES
 from aof.core.errors.base import AofError
-from aof.core.errors.documents import MalformedPayload, MissingPart, RevisionMismatch
+from aof.core.errors.mail import MalformedPayload, MissingPart, RevisionMismatch
 
 FORMATS: Final = ("full-text", "unified-diff")
 ASKS: Final = ("apply-or-counter", "review-only", "fyi")
@@ -23,6 +23,7 @@ BYTES: Final = 16 * 1024
 LINES: Final = 300
 RESEND: Final = "needs-resend"
 _TOKEN: Final = re.compile(r"(REV-[0-9]{8}-[a-z0-9]+(?:-[a-z0-9]+)*)-h([0-9a-f]{8})(?:-p([0-9]{1,3})of([0-9]{1,3}))?")
+_TOPIC: Final = 40
 _WORD: Final = re.compile(r"REV-[0-9]{8}-[A-Za-z0-9-]+")
 _BLOCK: Final = """Revision: REV-YYYYMMDD-<topic>-01-h<8 hex digits of the content's SHA-256>
 Format: full-text | unified-diff
@@ -63,6 +64,12 @@ def digits(content: str) -> str:
     """The digits that belong to a content: of its bytes with plain line feeds, and one at the end."""
     text = content.replace("\r\n", "\n")
     return hexdigest((text if text.endswith("\n") else text + "\n").encode())[:8]
+
+
+def root(day: str, topic: str, seq: str) -> str:
+    """What the tokens of a topic begin with: the day, the topic in plain letters, and a number."""
+    words, number = ("-".join(re.findall(r"[a-z0-9]+", text.lower())) for text in (topic, seq))
+    return f"REV-{day.replace('-', '')}-{words[:_TOPIC].strip('-') or 'payload'}-{number or '01'}"
 
 
 def token(root: str, content: str, part: tuple[int, int] | None = None) -> str:

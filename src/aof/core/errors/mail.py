@@ -1,4 +1,4 @@
-"""Errors about WORKLOG, MAILBOX and charter."""
+"""Errors about mail between agents."""
 
 from __future__ import annotations
 

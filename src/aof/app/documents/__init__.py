@@ -1,0 +1,1 @@
+"""Services of WORKLOG, MAILBOX and charter."""
