@@ -2,16 +2,17 @@
 
     AofError
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound, NoCharter
+    │                              WorkflowNotFound, MessageNotFound, NoCharter
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken, AnotherTask
+    │                              IdTaken, AnotherTask, UnreadableMessage
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged, CharterExists, ApprovalRequired
+    │                              HopRoleMismatch, NotAttached, Unmerged, MessageClosed, NotReceiver, NotCloser,
+    │                              StatusNotAllowed, RevisionMismatch, MissingPart, CharterExists, ApprovalRequired
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
-    │                              InvalidWorkflow, TooManyMessages
+    │                              InvalidWorkflow, TooManyMessages, MalformedPayload
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
@@ -36,6 +37,17 @@ from aof.core.errors.base import (
     Unavailable,
 )
 from aof.core.errors.charter import ApprovalRequired, CharterExists, NoCharter
+from aof.core.errors.mail import (
+    MalformedPayload,
+    MessageClosed,
+    MessageNotFound,
+    MissingPart,
+    NotCloser,
+    NotReceiver,
+    RevisionMismatch,
+    StatusNotAllowed,
+    UnreadableMessage,
+)
 from aof.core.errors.messages import (
     HandoffNotFound,
     InvalidEnvelope,
@@ -121,15 +133,21 @@ __all__ = [
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
+    "MalformedPayload",
+    "MessageClosed",
+    "MessageNotFound",
+    "MissingPart",
     "NestedDelegation",
     "NoCharter",
     "NoDataDirectory",
     "NoRoute",
     "NotAllowed",
     "NotAttached",
+    "NotCloser",
     "NotFound",
     "NotLeaseHolder",
     "NotReady",
+    "NotReceiver",
     "NotRouted",
     "NothingReady",
     "OutcomeRequired",
@@ -138,11 +156,13 @@ __all__ = [
     "ReadOnly",
     "Refused",
     "ResourceBusy",
+    "RevisionMismatch",
     "RunRequired",
     "RunnerFailed",
     "SelfApproval",
     "SettingsUnusable",
     "StaleLease",
+    "StatusNotAllowed",
     "StorageFailed",
     "TaskIdMismatch",
     "TaskNotFound",
@@ -151,6 +171,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unmerged",
+    "UnreadableMessage",
     "UnreadableResult",
     "UnreadableTask",
     "UnsupportedFilesystem",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aof.app.documents.charter.examination import CharterChecked
     from aof.app.documents.charter.service import CharterShown
+    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
     from aof.app.workflows.view import Portrait
+    from aof.core.documents.mailbox.message import Message
     from aof.core.model.events import Event
     from aof.core.model.handoff import Handoff
     from aof.core.model.task import Task
@@ -672,6 +674,104 @@ class Facade:
     def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
         """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
         return self.services.charter.charter_check(agent=agent, changed=changed)
+
+    def mail_send(
+        self,
+        to: str,
+        subject: str,
+        *,
+        from_agent: str | None = None,
+        type: str = "request",
+        priority: str = "P2",
+        body: str = "",
+        related: str | None = None,
+        closure_owner: str | None = None,
+        review_scope: str = "none",
+        needed_by: str | None = None,
+        payload: str | None = None,
+        format: str = "full-text",
+        ask: str = "review-only",
+        files: Sequence[str] = (),
+        topic: str | None = None,
+        part: str | None = None,
+    ) -> SentMail:
+        """Leave a message for an agent, a role, the maintainer or all."""
+        return self.services.mail.mail_send(
+            to,
+            subject,
+            from_agent=from_agent,
+            type=type,
+            priority=priority,
+            body=body,
+            related=related,
+            closure_owner=closure_owner,
+            review_scope=review_scope,
+            needed_by=needed_by,
+            payload=payload,
+            format=format,
+            ask=ask,
+            files=files,
+            topic=topic,
+            part=part,
+        )
+
+    def mail_inbox(self, *, agent: str | None = None) -> Inbox:
+        """What an agent has still to acknowledge. Reading acknowledges nothing."""
+        return self.services.mail.mail_inbox(agent=agent)
+
+    def mail_list(
+        self,
+        *,
+        agent: str | None = None,
+        from_agent: str | None = None,
+        to: str | None = None,
+        status: str | None = None,
+        closed: bool = False,
+    ) -> Mails:
+        """All open messages, or those from or for somebody; everybody may read every message."""
+        return self.services.mail.mail_list(agent=agent, from_agent=from_agent, to=to, status=status, closed=closed)
+
+    def mail_show(self, message_id: str) -> Message:
+        """One message with its body and all acknowledgements, also when it is closed."""
+        return self.services.mail.mail_show(message_id)
+
+    def mail_ack(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Acknowledge a message; of a blocked one, say that it goes on."""
+        return self.services.mail.mail_ack(message_id, reason=reason, agent=agent, revision=revision)
+
+    def mail_action(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Say that what a message asks for is done."""
+        return self.services.mail.mail_action(message_id, reason=reason, agent=agent, revision=revision)
+
+    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Say what a message that was acknowledged waits for."""
+        return self.services.mail.mail_block(message_id, reason=reason, agent=agent)
+
+    def mail_close(
+        self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
+    ) -> Message:
+        """Close a message, which moves it to the archive; a maintainer may also defer it."""
+        return self.services.mail.mail_close(message_id, disposition=disposition, reason=reason, agent=agent)
+
+    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Tell the WORKLOG and the maintainer that a message got no answer."""
+        return self.services.mail.mail_escalate(message_id, reason=reason, agent=agent)
+
+    def mail_check(self, *, text: str | None = None, turn_end: bool = False, agent: str | None = None) -> MailReport:
+        """What is wrong with the mailbox, by line: with itself, with the archive and with the log. Changes nothing."""
+        return self.services.mail.mail_check(text=text, turn_end=turn_end, agent=agent)
+
+    def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
+        """Remove rows of messages from the closed summary that were closed so many days ago; the archive keeps them."""
+        return self.services.mail.mail_archive(days=days, agent=agent)
+
+    def mail_export(self) -> dict[str, Any]:
+        """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
+        return self.services.mail.mail_export()
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
 from aof.app.documents.charter import service as charter
+from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import service as handoffs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
@@ -85,6 +86,11 @@ class Services:
     def charter(self) -> charter.CharterService:
         """The session charter."""
         return charter.CharterService(self.environment, self.dispatcher)
+
+    @cached_property
+    def mail(self) -> mail.MailService:
+        """Mail between agents."""
+        return mail.MailService(self.environment, self.principal, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

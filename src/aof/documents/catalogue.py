@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aof.documents.charter import projection as charter
+from aof.documents.mailbox import document as mailbox
 from aof.documents.projection import LOCK
 
 if TYPE_CHECKING:
@@ -14,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def _charter(_policy: Policy) -> Projection:
-    from aof.documents.charter.projection import CharterProjection  # noqa: PLC0415 - only who asks for it loads it
-
-    return CharterProjection()
+    return charter.CharterProjection()
 
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"CHARTER": _charter}
+def _mailbox(policy: Policy) -> Projection:
+    return mailbox.MailboxDocument(policy)
+
+
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"CHARTER": _charter, "MAILBOX": _mailbox}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

@@ -194,6 +194,10 @@ class EventLog(Protocol):
         """Durable events in order, from any sequence number on."""
         ...
 
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
+        ...
+
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until there is an event after that number; False when the time is over."""
         ...

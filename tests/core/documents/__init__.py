@@ -1,1 +1,1 @@
-"""Tests of documents that people write too."""
+"""Tests of the rules of documents."""

@@ -1,1 +1,1 @@
-"""Services for WORKLOG, MAILBOX and charter, the Markdown files that agents and people share."""
+"""Services of WORKLOG, MAILBOX and charter."""

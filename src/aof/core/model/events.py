@@ -18,6 +18,8 @@ _REMARKS: Final = frozenset(
         "protocol.message.unknown",
         "task.warning",
         "http.authentication.failed",
+        "agent.turn.began",
+        "agent.turn.ended",
     }
 )
 

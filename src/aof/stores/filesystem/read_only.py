@@ -30,6 +30,7 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.log.wait import wait
@@ -194,6 +195,11 @@ class ReadOnlyStore(MemoryStore):
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self._caught_up()
+        return by_type.since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""

@@ -32,6 +32,7 @@ HANDLERS = {
     "handoff": "messages:handoff",
     "list": "queries:list_tasks",
     "log": "data:log",
+    "mail": "documents.mail:mail",
     "org": "org:org",
     "prime": "surfaces:prime",
     "ready": "queries:ready",

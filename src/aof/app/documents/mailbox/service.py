@@ -1,0 +1,251 @@
+"""Operations about mail: send, read, answer, close, check. Must not know which store or surface is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aof.app.commands import unit_of_work
+from aof.app.documents.mailbox import commands, examination, response_times
+from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
+from aof.core.documents.mailbox import facts, lifecycle, receivers
+from aof.core.documents.mailbox.message import Message
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.mail import MessageNotFound
+from aof.core.model.times import day
+from aof.documents.mailbox import json_view
+from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.outline import CLOSED
+from aof.ports import store as ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app.commands.dispatcher import Dispatcher
+    from aof.app.commands.environment import Environment
+    from aof.app.commands.principal import Principal
+    from aof.core.model.policy import Policy
+
+_MILLISECONDS_PER_DAY = 86_400_000
+
+
+class MailService:
+    """Leaves messages for agents, and finds them."""
+
+    def __init__(self, environment: Environment, principal: Principal, dispatcher: Dispatcher) -> None:
+        self._environment = environment
+        self._principal = principal
+        self._dispatcher = dispatcher
+
+    def mail_send(
+        self,
+        to: str,
+        subject: str,
+        *,
+        from_agent: str | None = None,
+        type: str = "request",  # noqa: A002 - the word of the card
+        priority: str = "P2",
+        body: str = "",
+        related: str | None = None,
+        closure_owner: str | None = None,
+        review_scope: str = "none",
+        needed_by: str | None = None,
+        payload: str | None = None,
+        format: str = "full-text",  # noqa: A002 - the word of the payload
+        ask: str = "review-only",
+        files: Sequence[str] = (),
+        topic: str | None = None,
+        part: str | None = None,
+    ) -> SentMail:
+        """Leave a message for an agent, a role, the maintainer or all."""
+        command = commands.SendMail(
+            actor=self._principal.actor,
+            agent=from_agent,
+            receiver=to,
+            subject=subject,
+            type=type,
+            priority=priority,
+            body=body,
+            related=related,
+            closure_owner=closure_owner,
+            review_scope=review_scope,
+            response_needed_by=needed_by,
+            content=payload,
+            format=format,
+            ask=ask,
+            files=tuple(files),
+            topic=topic,
+            part=_part(part),
+        )
+        done = self._dispatcher.dispatch(command)
+        return SentMail(message_id=done.events[0].payload["messageId"])
+
+    def mail_inbox(self, *, agent: str | None = None) -> Inbox:
+        """What an agent has still to acknowledge. Reading acknowledges nothing."""
+        name = agent or self._principal.actor
+        policy = self._policy()
+        box = Mailbox(self._text(policy))
+        everybody = (*commands.everybody_in(box, policy), name)
+        found = tuple(
+            box.card(place).message
+            for place, head in zip(box.outline.cards, box.heads, strict=True)
+            if receivers.is_unread_by(head, name, policy, everybody)
+        )
+        return Inbox(agent=name, unread=len(found), messages=found)
+
+    def mail_list(
+        self,
+        *,
+        agent: str | None = None,
+        from_agent: str | None = None,
+        to: str | None = None,
+        status: str | None = None,
+        closed: bool = False,
+    ) -> Mails:
+        """All open messages, or those from or for somebody; everybody may read every message."""
+        policy = self._policy()
+        text = self._text(policy)
+        box = Mailbox(text)
+        found = [box.card(place).message for place in box.outline.cards]
+        if closed or status == "closed":
+            table = box.table(CLOSED)
+            found += [commands.closed_message(row.cells) for row in (table.rows if table is not None else ())]
+        everybody = commands.everybody_in(box, policy)
+        kept = tuple(
+            one
+            for one in found
+            if from_agent in (None, one.sender)
+            and to in (None, one.receiver)
+            and status in (None, one.status)
+            and (agent is None or agent == one.sender or agent in receivers.members(one, policy, everybody))
+        )
+        late = tuple(response_times.overdue(self._environment, policy, text))
+        return Mails(total=len(kept), messages=kept, overdue=late)
+
+    def mail_show(self, message_id: str) -> Message:
+        """One message with its body and all acknowledgements, also when it is closed."""
+        return self._message(message_id)
+
+    def mail_ack(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Acknowledge a message; of a blocked one, say that it goes on."""
+        return self._moved(message_id, "acknowledged", reason, agent, revision=revision)
+
+    def mail_action(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Say that what a message asks for is done."""
+        return self._moved(message_id, "actioned", reason, agent, revision=revision)
+
+    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Say what a message that was acknowledged waits for."""
+        return self._moved(message_id, "blocked", reason, agent)
+
+    def mail_close(
+        self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
+    ) -> Message:
+        """Close a message, which moves it to the archive; a maintainer may also defer it."""
+        return self._moved(message_id, "closed", reason, agent, disposition=disposition)
+
+    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Tell the WORKLOG and the maintainer that a message got no answer."""
+        command = commands.EscalateMail(actor=self._principal.actor, agent=agent, message_id=message_id, reason=reason)
+        self._dispatcher.dispatch(command)
+        return self._message(message_id)
+
+    def mail_check(self, *, text: str | None = None, turn_end: bool = False, agent: str | None = None) -> MailReport:
+        """What is wrong with the mailbox, by line: with itself, with the archive and with the log. Changes nothing."""
+        policy = self._policy()
+        found = examination.problems(self._environment, policy, text)
+        if turn_end:
+            name = agent or self._principal.actor
+            found += examination.left_over(Mailbox(self._text(policy)), name, policy)
+        return MailReport(ok=all(one.severity == "warning" for one in found), problems=tuple(found))
+
+    def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
+        """Remove rows of messages from the closed summary that were closed so many days ago; the archive keeps them."""
+        if days < 0:
+            raise InvalidInput("'days' must not be negative", "give a number such as 7", Call("mail_archive", {}))
+        before = day(self._environment.clock.now() - days * _MILLISECONDS_PER_DAY)
+        command = commands.ArchiveMail(actor=self._principal.actor, agent=agent, before=before)
+        done = self._dispatcher.dispatch(command)
+        ids = tuple(one for event in done.events for one in event.payload["messageIds"])
+        return ArchivedMail(total=len(ids), message_ids=ids)
+
+    def mail_export(self) -> dict[str, Any]:
+        """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
+        return json_view.projected(Mailbox(self._text(self._policy())))
+
+    def _moved(
+        self,
+        message_id: str,
+        target: lifecycle.Target,
+        reason: str,
+        agent: str | None,
+        *,
+        disposition: str | None = None,
+        revision: str | None = None,
+    ) -> Message:
+        full = self._resolved(message_id)
+        unanswered = None
+        if disposition == "abandoned":
+            unanswered = response_times.unanswered(self._environment, self._message(full))
+        self._dispatcher.dispatch(
+            commands.ChangeMail(
+                actor=self._principal.actor,
+                agent=agent,
+                message_id=full,
+                target=target,
+                reason=reason,
+                disposition=disposition,
+                revision=revision,
+                unanswered=unanswered,
+            )
+        )
+        return self._message(full)
+
+    def _message(self, message_id: str) -> Message:
+        """A message from the mailbox, else from the archive."""
+        full = self._resolved(message_id)
+        with self._unit() as unit:
+            unit_of_work.follow(unit, commands.LOCK, self._policy())
+            found = commands.message_in(Mailbox(unit.document(facts.PATH)), full)
+            if isinstance(found, AofError) and not isinstance(found, MessageNotFound):
+                raise found
+            if isinstance(found, Message) and found.is_open:
+                return found
+            archived = commands.archived_message(unit.document(facts.ARCHIVE), full)
+        if archived is not None:
+            return archived
+        if isinstance(found, AofError):
+            raise found
+        return found
+
+    def _resolved(self, message_id: str) -> str:
+        """The whole ID, of which `MSG-` may be left out."""
+        return message_id if message_id.startswith("MSG") else f"MSG-{message_id}"
+
+    def _unit(self) -> Any:
+        return self._environment.store.unit(ports.Scope(names=commands.LOCK))
+
+    def _text(self, policy: Policy) -> str:
+        with self._unit() as unit:
+            unit_of_work.follow(unit, commands.LOCK, policy)
+            text: str = unit.document(facts.PATH)
+            return text
+
+    def _policy(self) -> Policy:
+        """The policy with the chart, if that can be read: nobody is kept from reading mail."""
+        here = self._environment
+        return here.policy.but(org=here.chart.readable())
+
+
+def _part(text: str | None) -> tuple[int, int] | None:
+    """Which part of how many, from a text such as 1/3."""
+    if text is None:
+        return None
+    number, _, total = text.partition("/")
+    if not (number.isascii() and number.isdigit() and total.isascii() and total.isdigit()):
+        raise InvalidInput(f"'{text[:40]}' is no part", "give it as in 1/3", Call("mail_send", {"part": "1/3"}))
+    return int(number), int(total)
