@@ -28,6 +28,7 @@ from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.mounts import file_system, is_remote
 from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.records.charter_gates import CharterGates
 from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.records.workflow_path import WorkflowPath
 from aof.stores.filesystem.store import FilesystemStore
@@ -75,6 +76,7 @@ def open_fabric(
         orphans=_Orphans(root, clock),
         trust=trust,
         project=_Project(root),
+        gates=CharterGates(root),
     )
 
 

@@ -12,7 +12,7 @@ from aof.core.engine import decide_gated, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.org import callers, guard
+from aof.core.org import callers, guard, session_gates
 from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -32,6 +32,11 @@ from aof.core.workflows import control, failures
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer."""
+    verdict = _decided(records, command, now)
+    return session_gates.held(records, command, verdict) if records.policy.gates else verdict
+
+
+def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):

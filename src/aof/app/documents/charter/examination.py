@@ -153,7 +153,11 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
     """Owners change by a decision of the maintainer: what the log does not know needs a row of the Decision Index."""
     if not events:
         return
-    known = {lane.name: lane.owner for lane in parse(replayed(events)).lanes}
+    logged = parse(replayed(events))
+    known = {lane.name: lane.owner for lane in logged.lanes}
+    if _scopes(logged) != _scopes(charter):
+        at = charter.gates[0].line if charter.gates else 1
+        yield Finding(at, "gates_changed", "the gates were changed by hand; let a maintainer amend the charter")
     for lane in charter.lanes:
         before = known.get(lane.name)
         if before is None or before == lane.owner:
@@ -161,6 +165,10 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
         if not any(lane.name in text and lane.owner in text for text in decided):
             what = f"the lane {lane.name!r} went from {before} to {lane.owner} by hand, without a decision"
             yield Finding(lane.line, "lane_owner_changed", what)
+
+
+def _scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
+    return {gate.band: (*gate.scope, str(gate.delay_seconds)) for gate in charter.gates if gate.scope}
 
 
 def _of_contract(environment: Environment, charter: Charter, line: int) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ class CharterFields(Params, frozen=True, kw_only=True):
         Annotated[
             list[str],
             param(
-                "what is told and then waits: tag:X, risk:X, priority:X, lane:X or an action",
+                "what is told and then waits: complete, or tasks by tag:X, risk:X, priority:X, agent:X or team:X",
                 Spelling(option="--delay", metavar="T"),
             ),
         ]
@@ -67,7 +67,13 @@ class CharterFields(Params, frozen=True, kw_only=True):
     ) = UNSET
     delay_time: Annotated[str, param("how long that waits: 30m, 2h, 1d")] | UnsetType = UNSET
     approval: (
-        Annotated[list[str], param("what a person has to approve, named in the same way", Spelling(metavar="T"))]
+        Annotated[
+            list[str],
+            param(
+                "what a person has to approve: an action (complete, cancel, retry, archive), or such tasks",
+                Spelling(metavar="T"),
+            ),
+        ]
         | UnsetType
     ) = UNSET
     rebuttal_cycles: (

@@ -9,6 +9,7 @@ from aof.core.documents.charter import model
 from aof.core.documents.charter.model import Charter, Lane
 from aof.core.documents.charter.overlap import common_path, takes
 from aof.core.documents.finding import Finding
+from aof.core.model.gate import ACTIONS, enforced
 from aof.core.model.org_chart import OrgChart
 
 
@@ -27,6 +28,11 @@ def of_values(charter: Charter, lines: dict[int, int]) -> Iterator[Finding]:
         if bands[band] != 1 and 6 in lines:  # noqa: PLR2004 - the section of the gates
             count = "no" if not bands[band] else "more than one"
             yield Finding(lines[6], "gate_band", f"section 6 has {count} band '{name}'")
+    for gate in charter.gates:
+        for item in gate.scope if gate.band != "auto" else ():
+            if enforced(item) is None:
+                what = f"AOF cannot hold anything up for {item[:80]!r}: people have to; it knows {', '.join(ACTIONS)}"
+                yield Finding(gate.line, "gate_unenforced", f"{what}, and tasks by tag:, risk:, priority:", "warning")
     if 7 in lines:  # noqa: PLR2004 - the section of the escalation
         levels = [name.casefold() for name in charter.escalation.levels]
         for name in model.LEVELS:

@@ -5,9 +5,11 @@ Must not know how it is written down.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
+
+from aof.core.model.gate import Band, Gate
 
 TITLES: Final = {
     1: "Session metadata",
@@ -53,7 +55,7 @@ EVERYBODY: Final = "All agents"
 NONE: Final = "none"
 ONE_CYCLE: Final = "1 cycle"
 
-Band = Literal["auto", "delay", "approval"]
+__all__ = ["Band", "Gate"]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -111,15 +113,6 @@ class Governance(_Part, frozen=True, kw_only=True):
     cross_review_mode: str = "aspirational"
     merge_policy: str = ""
     test_policy: str = ""
-
-
-class Gate(_Part, frozen=True, kw_only=True):
-    """One band of the approval gates: what it covers, one item each, and the delay of the middle one."""
-
-    band: Band
-    scope: tuple[str, ...] = ()
-    delay_seconds: int = 0
-    line: int = 0
 
 
 class Escalation(_Part, frozen=True, kw_only=True):
