@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aof.documents.charter import projection as charter
 from aof.documents.mailbox import document as mailbox
 from aof.documents.projection import LOCK
+from aof.documents.worklog.projection import WorklogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,11 @@ def _mailbox(policy: Policy) -> Projection:
     return mailbox.MailboxDocument(policy)
 
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"CHARTER": _charter, "MAILBOX": _mailbox}
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {
+    "CHARTER": _charter,
+    "MAILBOX": _mailbox,
+    "WORKLOG": WorklogFile,
+}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

@@ -11,7 +11,6 @@ from aof.app.fabric import Fabric
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.errors import ApprovalRequired
 from aof.testing import FakeClock
-from tests.support.requirements import requirement
 
 GATES = {"delayed": ["tag:refactor"], "delay_time": "30m", "approval": ["tag:release", "risk:high", "cancel"]}
 
@@ -39,7 +38,6 @@ def completed(fabric: Fabric, *tags: str, **given: object) -> str:
     return task_id
 
 
-@requirement("comms.charter.governance")
 def test_completed_work_behind_an_approval_gate_waits_for_a_person(fabric: Fabric) -> None:
     plain, released, risky = (
         completed(fabric),

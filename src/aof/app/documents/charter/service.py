@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from aof.app.documents import reading
 from aof.app.documents.charter import examination, requests
-from aof.app.documents.text import document_text
 from aof.app.operations.results import Result
 from aof.core.documents.charter import model
 from aof.core.errors.base import Call
@@ -161,7 +161,7 @@ class CharterService:
         return parse(text)
 
     def _text(self) -> str:
-        return document_text(self._environment, NAME, PATH)
+        return reading.texts(self._environment, NAME, PATH)[PATH]
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
