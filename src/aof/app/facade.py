@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
+    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -580,6 +580,14 @@ class Facade:
     def mail_inbox(self, *, agent: str | None = None) -> Inbox:
         """What an agent has still to acknowledge. Reading acknowledges nothing."""
         return self.services.mail.mail_inbox(agent=agent)
+
+    def turn_began(self, agent: str, channel: str) -> Inbox:
+        """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
+        return self.services.mail.turn_began(agent, channel)
+
+    def turn_ended(self, agent: str, channel: str) -> LeftOver:
+        """The turn of the agent is over; what it has still to do about mail."""
+        return self.services.mail.turn_ended(agent, channel)
 
     def mail_list(
         self,
