@@ -37,20 +37,9 @@ CHART: Final[dict[str, Any]] = {
 }
 WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
 Subject = Literal[
-    "none",
-    "free",
-    "routed",
-    "running",
-    "reviewed",
-    "blocked",
-    "paused",
-    "done",
-    "dead",
-    "waiting",
-    "linked",
-    "gated",
-    "chartered",
-]
+    "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
+    "received", "sent", "chartered",
+]  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -156,6 +145,19 @@ CASES: Final[tuple[Case, ...]] = (
     Case("a decision", "worklog_decide", "none", given={"text": "use SQLite"}),
     Case("a decision at the end of the ladder", "worklog_decide", "none", given={"text": "use it", "level": 4}),
     Case("compact the WORKLOG", "worklog_compact", "none"),
+    Case("send mail", "mail_send", "none", given={"to": OTHER, "subject": "Question"}, everywhere=True),
+    Case(
+        "send mail in the name of a worker",
+        "mail_send",
+        "none",
+        given={"to": "rev", "subject": "x", "from_agent": OTHER},
+    ),
+    *_both("mail_ack", "received", "acknowledge mail", everywhere=True, reason="read"),
+    *_both("mail_action", "received", "action mail", reason="done"),
+    *_both("mail_block", "received", "block mail", reason="waits for the tests"),
+    *_both("mail_close", "sent", "close mail", disposition="resolved", reason="thanks"),
+    *_both("mail_escalate", "sent", "escalate mail", reason="no answer"),
+    Case("archive closed mail", "mail_archive", "none"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
@@ -172,6 +174,8 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     if case.subject == "chartered":
         fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
         return given
+    if case.subject in ("received", "sent"):
+        return given | {"message_id": _mail(fabric, case, who)}
     task_id = _subject(fabric, case, who)
     if case.operation in ("dep_add", "dep_remove"):
         waited = fabric.get(task_id).depends_on
@@ -182,6 +186,20 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     if case.operation == "session_end":
         return {"agent": who if case.own else OTHER}
     return given | {"task_id": task_id}
+
+
+def _mail(fabric: Fabric, case: Case, who: str) -> str:
+    """A message for the caller, or from it; where nobody of that name gets or sends any, another's."""
+    own = who if case.own else OTHER
+    parties = (PERSON, own) if case.subject == "received" else (own, PERSON)
+    try:
+        sent = fabric.mail_send(parties[1], "Question", from_agent=parties[0])
+    except AofError:
+        sent = fabric.mail_send(OTHER, "Question", from_agent=PERSON)
+    if case.operation == "mail_block":
+        to = fabric.mail_show(sent.message_id).receiver
+        fabric.mail_ack(sent.message_id, agent=to, reason="read")
+    return sent.message_id
 
 
 def _subject(fabric: Fabric, case: Case, who: str) -> str:

@@ -194,6 +194,35 @@ def gating(tape: Tape) -> None:
     tape.refused("workflow_attach", "task_not_found", task_id=MISSING)
 
 
+def mailing(tape: Tape) -> None:
+    first = tape.ask("mail_send", from_agent="tester", to="bob", subject="Which port?", priority="P1", body="Please.")
+    message_id = str(first["messageId"])
+    tape.ask("mail_inbox", agent="bob")
+    tape.ask("mail_list", from_agent="tester", status="unread")
+    tape.ask("mail_show", message_id=message_id)
+    tape.refused("mail_show", "message_not_found", message_id="MSG-19990101-001")
+    tape.refused("mail_ack", "not_receiver", message_id=message_id, reason="read")
+    tape.refused("mail_block", "not_receiver", message_id=message_id, reason="waits")
+    tape.refused("mail_action", "not_receiver", message_id=message_id, reason="done")
+    tape.refused("mail_send", "invalid", to="bob", subject=" ")
+    tape.refused("mail_send", "invalid", to="bob", subject="x", type="objection")
+    tape.refused("mail_send", "payload_too_large", to="bob", subject="x", body="x" * 70_000)
+    own = tape.elsewhere.mail_send("tester", "For you", from_agent="bob").message_id
+    tape.ask("mail_ack", message_id=own, reason="read")
+    tape.ask("mail_ack", message_id=own, reason="read again")
+    tape.ask("mail_block", message_id=own, reason="waits for the tests")
+    tape.ask("mail_action", message_id=own, reason="done")
+    tape.refused("mail_ack", "status_not_allowed", message_id=own, reason="read")
+    tape.ask("mail_escalate", message_id=message_id, reason="no answer")
+    tape.ask("mail_close", message_id=message_id, disposition="resolved", reason="thanks")
+    tape.refused("mail_escalate", "message_closed", message_id=message_id, reason="no answer")
+    tape.refused("mail_close", "message_not_found", message_id="MSG-19990101-001", disposition="resolved", reason="x")
+    tape.ask("mail_check")
+    tape.ask("mail_check", turn_end=True, agent="tester")
+    tape.ask("mail_archive", days=0)
+    tape.ask("mail_export")
+
+
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
@@ -205,5 +234,6 @@ SCRIPTS: tuple[Script, ...] = (
     teaming,
     gating,
     chartering,
+    mailing,
     looking_after,
 )

@@ -82,6 +82,7 @@ def test_everybody_reads(column: Column) -> None:
     on_task = {"taskId": task_id}
     needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
     needed["workflow_show"] = {"name": task_id}
+    needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     for name in READS:
         if name == "handoff":
             continue  # there is none to look at

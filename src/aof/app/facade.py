@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aof.app.documents.charter.examination import CharterChecked
     from aof.app.documents.charter.service import CharterShown
-    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
+    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
@@ -720,6 +720,14 @@ class Facade:
     def mail_inbox(self, *, agent: str | None = None) -> Inbox:
         """What an agent has still to acknowledge. Reading acknowledges nothing."""
         return self.services.mail.mail_inbox(agent=agent)
+
+    def turn_began(self, agent: str, channel: str) -> Inbox:
+        """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
+        return self.services.mail.turn_began(agent, channel)
+
+    def turn_ended(self, agent: str, channel: str) -> LeftOver:
+        """The turn of the agent is over; what it has still to do about mail."""
+        return self.services.mail.turn_ended(agent, channel)
 
     def mail_list(
         self,

@@ -1,1 +1,1 @@
-"""Tests of the services for documents."""
+"""Tests of the services of documents."""

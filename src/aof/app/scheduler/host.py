@@ -140,7 +140,7 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        work = work_of(whole, agent, claimed, hop, earlier)
+        work = work_of(whole, agent, claimed, hop, earlier, self._fabric.turn_began(agent.id, "runner"))
         try:
             self.runner.start(work)
         except RunnerFailed as error:
@@ -280,6 +280,7 @@ class Hosting:
         self.freed |= work.place in self.waiting
         self._tell("exit", work.task_id, f"{work.agent} {ended.how}")
         run.gone = True
+        self._fabric.turn_ended(work.agent, "runner")
         run.steps.add(
             ("exit", lambda: self._recorded(ended)),
             ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),

@@ -20,6 +20,7 @@ from aof.app.faults import Faults
 from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
+from aof.app.scheduler import mail
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.handoffs import unanswered
@@ -110,8 +111,9 @@ class Tick:
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
         planned = self.planned(snapshot)
+        mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, planned.actions, planned.left, dry_run=True)
+            return _told(planned, (*planned.actions, *mailed), planned.left, dry_run=True)
         tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
         done: list[Action] = []
         left = list(planned.left)
@@ -123,7 +125,7 @@ class Tick:
                 left.append(LeftAlone(task_id=action.task_id, reason=why_not))
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
-        return _told(self._sooner(planned), tuple(done), tuple(left), dry_run=False)
+        return _told(self._sooner(planned), (*done, *mailed), tuple(left), dry_run=False)
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -188,8 +190,7 @@ class Tick:
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        if planned.next_at is not None:
-            moments.append(planned.next_at)
+        moments += filter(None, (planned.next_at, mail.next_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:

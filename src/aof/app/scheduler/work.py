@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
 from aof.core.model.ids import run_place
@@ -17,8 +18,10 @@ _GRACE = 5.0
 _NONCE = 16  # bytes
 
 
-def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier: Iterable[Run]) -> Work:
-    """The work of a claimed run; `earlier` are the runs of the task before it."""
+def work_of(  # noqa: PLR0917 - what one run consists of
+    task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier: Iterable[Run], mail: Inbox
+) -> Work:
+    """The work of a claimed run; `earlier` are the runs of the task before it, `mail` is what its agent has to read."""
     runner = agent.runner
     return Work(
         task_id=task.id,
@@ -32,7 +35,7 @@ def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier
         env=runner.env,
         inherit_env=runner.inherit_env,
         cwd=runner.cwd,
-        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop, mail.messages),
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),
         messages=runner.messages,

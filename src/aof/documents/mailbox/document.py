@@ -56,7 +56,7 @@ def _missing(writing: _Writing, past: Past | None) -> list[Event]:
     for event in past.events:
         if event.type in _UNTOLD:
             continue
-        if writing.has(event):
+        if writing.text.strip() and writing.has(event):
             break
         found.append(event)
     return found[::-1]
@@ -128,7 +128,7 @@ class _Writing:
 
     def _knows(self, message_id: str) -> bool:
         box = Mailbox(self.text)
-        return bool(box.places(message_id)) or message_id in box.closed_ids or _has_card(self.archive, message_id)
+        return bool(box.places(message_id)) or message_id in box.closed_ids
 
 
 def _said(ack: Ack, text: str) -> bool:

@@ -158,7 +158,7 @@ def with_change(text: str, message_id: str, change: Change, ack: Ack, policy: Po
     edits = _card_edits(box, place, card, change.status, ack)
     after = msgspec.structs.replace(card.message, status=change.status, acks=(*card.message.acks, ack))
     heads = tuple(after if one is place else head for one, head in zip(box.outline.cards, box.heads, strict=True))
-    return settled(box, policy, heads, edits)
+    return settled(box, policy, heads, edits, own=place)
 
 
 def without(text: str, message_id: str, change: Change, ack: Ack, policy: Policy) -> tuple[str, str]:
@@ -184,14 +184,23 @@ def without(text: str, message_id: str, change: Change, ack: Ack, policy: Policy
             ack.reason.partition(": ")[2] or ack.reason,
         )
         edits.append(closed_edit(text, table, values, box.eol))
-    return settled(box, policy, heads, edits, gone=message_id), archived
+    return settled(box, policy, heads, edits, own=place, gone=message_id), archived
 
 
 def settled(
-    box: Mailbox, policy: Policy, heads: tuple[Message, ...], edits: list[Edit], *, gone: str | None = None
+    box: Mailbox,
+    policy: Policy,
+    heads: tuple[Message, ...],
+    edits: list[Edit],
+    *,
+    own: CardPlace | None = None,
+    gone: str | None = None,
 ) -> str:
-    """The text with those edits, and with tables that say what the cards then say. `new` becomes `unread`."""
-    edits = [*edits, *(_renamed(box) if _SAYS_NEW.search(box.text) else ())]
+    """The text with those edits, and with tables that say what the cards then say. `new` becomes `unread`.
+
+    `own` is the card that the edits are about.
+    """
+    edits = [*edits, *(_renamed(box, own) if _SAYS_NEW.search(box.text) else ())]
     waiting = [message for message in heads if message.is_open]
     if (table := box.table(INBOX)) is not None:
         rows = inbox.inbox(heads, policy, box.known_names)
@@ -201,10 +210,12 @@ def settled(
     return edited(box.text, edits)
 
 
-def _renamed(box: Mailbox) -> list[Edit]:
-    """The edits that write `unread` where a person wrote `new`; a card that is being changed says so itself."""
+def _renamed(box: Mailbox, own: CardPlace | None) -> list[Edit]:
+    """The edits that write `unread` where a person wrote `new`, in all other cards."""
     found = []
     for place in box.outline.cards:
+        if place is own:
+            continue
         card = box.card(place)
         if card.raw_status.lower() == "new" and card.status_line is not None:
             found.append(_status_edit(box.text, place, card, "unread"))

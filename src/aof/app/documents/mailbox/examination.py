@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
 
 JSON = "MAILBOX.json"
+UNREAD, UNCLOSED = "turn_unread", "turn_unclosed"
 _FIXED = ("sender", "receiver", "date", "type", "priority", "subject", "body")
 
 
@@ -127,9 +128,9 @@ def left_over(box: Mailbox, agent: str, policy: Policy) -> list[Problem]:
     for place, head in zip(box.outline.cards, box.heads, strict=True):
         line = line_number(box.text, place.start)
         if receivers.is_unread_by(head, agent, policy, everybody):
-            found.append(Problem(line, "turn_unread", f"{head.message_id} is unread by {agent}"))
+            found.append(Problem(line, UNREAD, f"{head.message_id} is unread by {agent}"))
         elif head.status == "actioned" and _owns(head, agent, policy):
-            found.append(Problem(line, "turn_unclosed", f"{head.message_id} is actioned, and {agent} has to close it"))
+            found.append(Problem(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
     return found
 
 

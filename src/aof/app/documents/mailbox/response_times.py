@@ -8,7 +8,7 @@ from __future__ import annotations
 from aof.app.commands import unit_of_work
 from aof.app.documents.mailbox import commands
 from aof.app.documents.mailbox.turns import Turns
-from aof.core.documents.mailbox import escalation, facts, receivers, sla
+from aof.core.documents.mailbox import escalation, facts, receivers, sending, sla
 from aof.core.documents.mailbox.message import Message
 from aof.core.model.ids import OURSELVES
 from aof.documents.mailbox.mailbox import Mailbox
@@ -91,6 +91,16 @@ def due(here: Environment, policy: Policy) -> list[Overdue]:
         return []
     done = {event.payload["messageId"] for event in here.store.told((facts.ESCALATED,))}
     return [one for one in late if one.message_id not in done]
+
+
+def next_due(here: Environment) -> int | None:
+    """The earliest time that an unread message names and that is still to come."""
+    with here.store.unit(ports.Scope()) as unit:
+        text = unit.document(facts.PATH)
+    waiting = (head for head in Mailbox(text).heads if head.status == "unread" and head.type != "notify")
+    times = (sending.moment(head.response_needed_by) for head in waiting)
+    now = here.clock.now()
+    return min((when + 1 for when in times if when is not None and when >= now), default=None)
 
 
 def _is_escalated(here: Environment, message: Message) -> bool:

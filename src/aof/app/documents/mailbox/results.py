@@ -22,6 +22,13 @@ class Inbox(Result, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
 
 
+class LeftOver(Result, frozen=True, kw_only=True):
+    """What an agent leaves behind at the end of its turn: what it has not acknowledged, and what it has to close."""
+
+    unread: tuple[str, ...] = ()
+    to_close: tuple[str, ...] = ()
+
+
 class Mails(Result, frozen=True, kw_only=True):
     """Messages, newest first, and those that were not acknowledged in time."""
 

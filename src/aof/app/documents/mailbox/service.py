@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.app.commands import unit_of_work
-from aof.app.documents.mailbox import commands, examination, response_times
-from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
+from aof.app.documents.mailbox import commands, examination, response_times, turns
+from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
 from aof.core.documents.mailbox import facts, lifecycle, receivers
 from aof.core.documents.mailbox.message import Message
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
+from aof.core.org import acting
 from aof.documents.mailbox import json_view
 from aof.documents.mailbox.mailbox import Mailbox
 from aof.documents.mailbox.outline import CLOSED
@@ -92,6 +93,37 @@ class MailService:
             if receivers.is_unread_by(head, name, policy, everybody)
         )
         return Inbox(agent=name, unread=len(found), messages=found)
+
+    def turn_began(self, agent: str, channel: str) -> Inbox:
+        """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
+        try:
+            inbox = self.mail_inbox(agent=agent)
+        except AofError:  # who cannot get its mail can still work
+            return Inbox(agent=agent, unread=0, messages=())
+        if self._speaks_for(agent):
+            turns.began(self._environment, agent, channel)
+        return inbox
+
+    def turn_ended(self, agent: str, channel: str) -> LeftOver:
+        """The turn of the agent is over; what it has still to do about mail."""
+        policy = self._policy()
+        if self._speaks_for(agent):
+            turns.ended(self._environment, agent, channel)
+        try:
+            found = examination.left_over(Mailbox(self._text(policy)), agent, policy)
+        except AofError:  # the turn ends all the same
+            return LeftOver()
+        unread, unclosed = (
+            tuple(one.detail.partition(" ")[0] for one in found if one.code == code)
+            for code in (examination.UNREAD, examination.UNCLOSED)
+        )
+        return LeftOver(unread=unread, to_close=unclosed)
+
+    def _speaks_for(self, agent: str) -> bool:
+        """Whether the caller may say that somebody's turn begins or ends."""
+        name, policy = self._principal.actor, self._policy()
+        trusted = self._principal.known is not None and self._principal.known.trusted
+        return trusted or not policy.binds or name == agent or acting.may_act_for(policy, name, agent, None)
 
     def mail_list(
         self,
@@ -247,5 +279,5 @@ def _part(text: str | None) -> tuple[int, int] | None:
         return None
     number, _, total = text.partition("/")
     if not (number.isascii() and number.isdigit() and total.isascii() and total.isdigit()):
-        raise InvalidInput(f"'{text[:40]}' is no part", "give it as in 1/3", Call("mail_send", {"part": "1/3"}))
+        raise InvalidInput(f"'{text[:40]}' is no part", "give it as in 1/3")
     return int(number), int(total)

@@ -59,8 +59,8 @@ def is_unread_by(message: Message, agent: str, policy: Policy, everybody: Iterab
 def standing(
     message: Message, actor: str, policy: Policy, everybody: Iterable[str], *, unanswered: int | None = None
 ) -> Standing:
-    """What the actor is to the message."""
-    meant = members(message, policy, everybody)
+    """What the actor is to the message. Without a chart nobody can tell who all are, and everybody may answer."""
+    meant = members(message, policy, everybody if policy.org is not None else (*everybody, actor))
     others = is_group(message.receiver) and any(name != actor and not message.acknowledged_by(name) for name in meant)
     return Standing(
         sender=actor == message.sender,
