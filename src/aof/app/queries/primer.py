@@ -5,6 +5,7 @@ The mailbox learns that the agent's turn begins; nothing else changes.
 
 from __future__ import annotations
 
+from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.ports.lists import Row
@@ -27,6 +28,8 @@ def prime(fabric: Fabric, agent: str) -> str:
     ]
     lines += _section("You hold", held, len(held))
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    if charter := list(brief.charter_brief(fabric, agent)):
+        lines += ["", *charter]
     for part in mail_brief.mail_brief(mail):
         lines += ["", part]
     lines += [

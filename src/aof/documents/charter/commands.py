@@ -19,8 +19,11 @@ from aof.documents.charter.edit import apply
 from aof.documents.charter.parse import parse
 from aof.documents.charter.projection import AMENDED, CREATED, NAME, PATH, SIGNED
 from aof.documents.projection import lock_of
+from aof.documents.worklog import model as worklog
+from aof.documents.worklog import wording
+from aof.documents.worklog.commands import posted
 
-_REASON = 512
+_REASON, _DECISION = 512, 400
 
 
 class OnCharter(OnDocument, frozen=True, kw_only=True):
@@ -66,8 +69,13 @@ class AmendCharter(OnCharter, frozen=True, kw_only=True):
     changes: tuple[c.Change, ...]
     reason: str
 
-    def settle(self, records: Records, text: str, now: int) -> Verdict:  # noqa: ARG002 - the rule's signature
-        """Only what changes something is recorded."""
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """The WORKLOG gets the decision in the same commit."""
+        own = super().needs(known, needs)
+        return msgspec.structs.replace(own, names=own.names | {lock_of(worklog.NAME)})
+
+    def settle(self, records: Records, text: str, now: int) -> Verdict:
+        """Only what changes something is recorded, with a decision in the index of the WORKLOG."""
         refused = (
             speakers.not_maintainer(records.policy, self, "amend the charter")
             or limits.line("reason", self.reason, _REASON, required=True)
@@ -79,7 +87,14 @@ class AmendCharter(OnCharter, frozen=True, kw_only=True):
         if new == text:
             return Decision()
         payload = {"document": NAME, "changes": c.packed(self.changes), "reason": self.reason}
-        return Decision(drafts=(Draft(type=AMENDED, task_id="", payload=payload),))
+        decided = wording.Said(
+            subject=f"Charter amended: {c.described(self.changes)}"[:_DECISION], reasons=(self.reason,)
+        )
+        entry = wording.worded("decision.recorded", decided, self.acting, iso(now))
+        if isinstance(entry, AofError):
+            return entry
+        row = posted("decision.recorded", entry, self.acting, decided.subject)
+        return Decision(drafts=(Draft(type=AMENDED, task_id="", payload=payload), row), agent=self.acting)
 
 
 class SignCharter(OnCharter, frozen=True, kw_only=True):

@@ -168,7 +168,11 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
 
 
 def _scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
-    return {gate.band: (*gate.scope, str(gate.delay_seconds)) for gate in charter.gates if gate.scope}
+    return {
+        gate.band: (*gate.scope, str(gate.delay_seconds))
+        for gate in charter.gates
+        if gate.scope and gate.band != "auto"
+    }
 
 
 def _of_contract(environment: Environment, charter: Charter, line: int) -> Iterator[Finding]:

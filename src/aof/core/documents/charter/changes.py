@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -85,6 +86,27 @@ _CHANGES: Final = tuple[Change, ...]
 def packed(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
     """The changes as an event holds them."""
     return [msgspec.to_builtins(change) for change in changes]
+
+
+def described(changes: tuple[Change, ...]) -> str:
+    """The changes in a few words, for people."""
+    return "; ".join(_WORDS[type(change)](change) for change in changes)
+
+
+_WORDS: Final[dict[type[Change], Callable[[Any], str]]] = {
+    SetField: lambda one: f"{one.key} is {one.value}",
+    SetParticipant: lambda one: (
+        f"{one.participant.agent} is {one.participant.role} in {one.participant.lane or 'no lane'}"
+    ),
+    DropParticipant: lambda one: f"{one.agent} leaves",
+    SetLane: lambda one: f"lane {one.lane.name} belongs to {one.lane.owner} ({', '.join(one.lane.patterns)})",
+    DropLane: lambda one: f"lane {one.name} ends",
+    SetGate: lambda one: f"gate {one.gate.band} covers {', '.join(one.gate.scope) or 'nothing'}",
+    SetWindow: lambda one: f"rebuttals within {one.cycles} cycles",
+    SetAcceptance: lambda one: f"{len(one.criteria)} acceptance criteria",
+    Tick: lambda one: f"kickoff item {one.number} is {'done' if one.done else 'open'}",
+    Sign: lambda one: f"{one.signature.agent} signs",
+}
 
 
 def unpacked(payload: object) -> tuple[Change, ...]:
