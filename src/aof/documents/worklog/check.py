@@ -115,13 +115,14 @@ def against_log(
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
     texts = Counter((entry.date, entry.text) for entry in entries)
+    sessions = {entry.date: entry.session for entry in entries}
     lost: list[tuple[Event, Entry]] = []
     rows: list[tuple[str, str, str]] = []
     for event in events:
         said = event.payload["text"] if event.type == ENTRY else automatic.line(event, _Titles(title))
         if said is None:
             continue
-        wanted = parse_entry(said, event.timestamp[:10])
+        wanted = parse_entry(said, event.timestamp[:10], sessions.get(event.timestamp[:10], 0))
         key = (wanted.date, wanted.text)
         if texts[key]:
             texts[key] -= 1

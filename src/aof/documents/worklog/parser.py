@@ -44,10 +44,10 @@ def parse(text: str) -> Worklog:
     return _Reading(markdown.scan(text.removeprefix("\ufeff"))).worklog()
 
 
-def parse_entry(text: str, date: str) -> Entry:
+def parse_entry(text: str, date: str, session: int = 0) -> Entry:
     """One entry that stands for itself, as it would stand in the session of that day."""
     lines = markdown.scan(text)
-    found = next(_entries(lines, 0, date), None)
+    found = next(_entries(lines, session, date), None)
     assert found is not None, "an entry has text"
     return found
 

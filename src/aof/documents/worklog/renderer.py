@@ -79,11 +79,19 @@ def with_status(text: str, key: str, said: str) -> str:
             return "".join(lines)
     place = _place_of_status(known, key)
     if place:
+        _ended(lines, place, end)
         lines.insert(place, f"{line}{end}")
     else:
         title = next((at for at, own in enumerate(lines, 1) if own.startswith("# ")), 0)
+        _ended(lines, title, end)
         lines[title:title] = [f"{end}{line}{end}"] if title else [f"{line}{end}{end}"]
     return "".join(lines)
+
+
+def _ended(lines: list[str], count: int, end: str) -> None:
+    """The last line of a file may have no end; what is put behind it needs one."""
+    if count and not lines[count - 1].endswith("\n"):
+        lines[count - 1] += end
 
 
 def _place_of_status(known: Worklog, key: str) -> int:
@@ -102,14 +110,12 @@ def with_row(text: str, section: str, header: tuple[str, ...], cells: Iterable[s
     behind = known.index_end if section == INDEX else known.archived_end
     row = markdown.row(cells)
     if behind:
-        if behind - 1 <= len(lines) and not lines[behind - 2].endswith("\n"):
-            lines[behind - 2] += end
+        _ended(lines, behind - 1, end)
         lines.insert(behind - 1, f"{row}{end}")
         return "".join(lines)
     place = _place_of_section(known, lines, section)
     made = markdown.with_ending("\n".join([f"## {section}", "", *markdown.table(header), row, "", ""]), end)
-    if place and not lines[place - 1].endswith("\n"):
-        lines[place - 1] += end
+    _ended(lines, place, end)
     lines.insert(place, made if not place or not lines[place - 1].strip() else f"{end}{made}")
     return "".join(lines)
 
