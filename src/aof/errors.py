@@ -2,14 +2,15 @@
 
     AofError
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound, MessageNotFound, NoCharter
+    │                              WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask, UnreadableMessage
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
     │                              HopRoleMismatch, NotAttached, Unmerged, MessageClosed, NotReceiver, NotCloser,
-    │                              StatusNotAllowed, RevisionMismatch, MissingPart, CharterExists, ApprovalRequired
+    │                              StatusNotAllowed, RevisionMismatch, MissingPart, CharterExists, ApprovalRequired,
+    │                              RebuttalUsed, RebuttalLate, ConflictSettled
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages, MalformedPayload
@@ -37,6 +38,7 @@ from aof.core.errors.base import (
     Unavailable,
 )
 from aof.core.errors.charter import ApprovalRequired, CharterExists, NoCharter
+from aof.core.errors.conflicts import ConflictNotFound, ConflictSettled, RebuttalLate, RebuttalUsed
 from aof.core.errors.mail import (
     MalformedPayload,
     MessageClosed,
@@ -115,6 +117,8 @@ __all__ = [
     "CharterExists",
     "CommitUnknown",
     "Conflict",
+    "ConflictNotFound",
+    "ConflictSettled",
     "DependencyCycle",
     "DiskFull",
     "HandoffNotFound",
@@ -154,6 +158,8 @@ __all__ = [
     "ParentNotFound",
     "PayloadTooLarge",
     "ReadOnly",
+    "RebuttalLate",
+    "RebuttalUsed",
     "Refused",
     "ResourceBusy",
     "RevisionMismatch",

@@ -38,7 +38,7 @@ CHART: Final[dict[str, Any]] = {
 WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
-    "received", "sent", "chartered",
+    "received", "sent", "chartered", "disputed",
 ]  # fmt: skip
 
 
@@ -136,6 +136,8 @@ CASES: Final[tuple[Case, ...]] = (
     Case("create the charter", "charter_init", "none", everywhere=True),
     Case("amend the charter", "charter_amend", "chartered", given={"risk_tier": "High", "reason": "new data"}),
     Case("sign the handshake", "charter_sign", "chartered"),
+    *_both("conflict_settle", "disputed", "settle a disagreement", text="use JSON"),
+    *_both("conflict_default", "disputed", "a lower-risk default", text="keep it as it is"),
     Case("attach a workflow", "workflow_attach", "gated"),
     Case("one's own pinned line", "worklog_now", "none", given={"text": "the parser"}),
     Case("the pinned line of another", "worklog_now", "none", given={"text": "the parser", "agent": OTHER}),
@@ -171,11 +173,8 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     given = dict(case.given)
     if case.subject == "none":
         return given
-    if case.subject == "chartered":
-        fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
-        return given
-    if case.subject in ("received", "sent"):
-        return given | {"message_id": _mail(fabric, case, who)}
+    if case.subject in ("received", "sent", "disputed", "chartered"):
+        return given | _said(fabric, case, who)
     task_id = _subject(fabric, case, who)
     if case.operation in ("dep_add", "dep_remove"):
         waited = fabric.get(task_id).depends_on
@@ -200,6 +199,23 @@ def _mail(fabric: Fabric, case: Case, who: str) -> str:
         to = fabric.mail_show(sent.message_id).receiver
         fabric.mail_ack(sent.message_id, agent=to, reason="read")
     return sent.message_id
+
+
+def _said(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
+    """What was said in a document before, and how the call names it."""
+    if case.subject == "disputed":
+        return {"conflict_id": _dispute(fabric, who if case.own else OTHER)}
+    if case.subject == "chartered":
+        fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
+        return {}
+    return {"message_id": _mail(fabric, case, who)}
+
+
+def _dispute(fabric: Fabric, other: str) -> str:
+    said = fabric.worklog_add(
+        "objection.raised", subject="CSV", other=other, recommended="JSON", counter="CSV", reasons=["people read it"]
+    )
+    return said.event_id
 
 
 def _subject(fabric: Fabric, case: Case, who: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.surfaces.tape import Tape
 
@@ -184,6 +185,19 @@ def chartering(tape: Tape) -> None:
     tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
 
 
+def disagreeing(tape: Tape) -> None:
+    tape.ask("conflict_list")
+    tape.refused("conflict_show", "conflict_not_found", conflict_id="PROP-404")
+    tape.refused("conflict_settle", "conflict_not_found", conflict_id="PROP-404", text="x")
+    raised: dict[str, Any] = {"other": "ada", "recommended": "JSON", "counter": "CSV", "reasons": ["people read it"]}
+    dispute = tape.elsewhere.worklog_add("objection.raised", agent="tester", subject="CSV", **raised).event_id
+    tape.ask("conflict_list", settled=True)
+    tape.ask("conflict_show", conflict_id=dispute)
+    tape.ask("conflict_default", conflict_id=dispute, text="keep it", reasons=["nothing breaks"])
+    tape.ask("conflict_settle", conflict_id=dispute, text="use CSV")
+    tape.refused("conflict_settle", "conflict_settled", conflict_id=dispute, text="again")
+
+
 def gating(tape: Tape) -> None:
     task_id = tape.task("In no workflow")
     tape.ask("workflow_check")
@@ -234,6 +248,7 @@ SCRIPTS: tuple[Script, ...] = (
     teaming,
     gating,
     chartering,
+    disagreeing,
     mailing,
     looking_after,
 )

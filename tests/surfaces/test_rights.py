@@ -79,9 +79,19 @@ def test_everybody_reads(column: Column) -> None:
     fabric = rights.fabric_of(column)
     task_id = fabric.create("Work", workflow="build").task_id
     fabric.charter_init()
+    fabric.worklog_add(
+        "proposal.created",
+        subject="x",
+        scope="x",
+        proposal="x",
+        risks=["x"],
+        rollback="x",
+        deadline="2026-03-03",
+    )
     on_task = {"taskId": task_id}
     needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
     needed["workflow_show"] = {"name": task_id}
+    needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     for name in READS:
         if name == "handoff":

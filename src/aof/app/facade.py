@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aof.app.documents.charter.examination import CharterChecked
     from aof.app.documents.charter.service import CharterShown
+    from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
     from aof.app.maintenance.service import Diagnosis, Synced
@@ -676,6 +677,38 @@ class Facade:
     def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
         """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
         return self.services.charter.charter_check(agent=agent, changed=changed)
+
+    def conflict_list(self, *, settled: bool = False) -> Conflicts:
+        """Open proposals and disagreements, and what waits for the maintainer; `settled` shows those that are over."""
+        return self.services.conflicts.conflict_list(settled=settled)
+
+    def conflict_show(self, conflict_id: str) -> ConflictShown:
+        """One of them, with every version and every entry that belongs to it."""
+        return self.services.conflicts.conflict_show(conflict_id)
+
+    def conflict_settle(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Record what was agreed or decided, as a decision that links back; what was posted stays as it is."""
+        return self.services.conflicts.conflict_settle(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
+
+    def conflict_default(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
+        return self.services.conflicts.conflict_default(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
 
     def mail_send(
         self,

@@ -7,6 +7,7 @@ from functools import cached_property
 from aof.app.commands import authentication, dispatcher
 from aof.app.documents import worklog
 from aof.app.documents.charter import service as charter
+from aof.app.documents.conflicts import service as conflicts
 from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import service as handoffs
 from aof.app.maintenance import service as maintenance
@@ -87,6 +88,11 @@ class Services:
     def charter(self) -> charter.CharterService:
         """The session charter."""
         return charter.CharterService(self.environment, self.dispatcher)
+
+    @cached_property
+    def conflicts(self) -> conflicts.ConflictService:
+        """Proposals and disagreements."""
+        return conflicts.ConflictService(self.environment, self.dispatcher)
 
     @cached_property
     def mail(self) -> mail.MailService:

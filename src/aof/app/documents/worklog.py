@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from aof.app.documents import reading
+from aof.app.documents.conflicts.service import turns_since
 from aof.app.operations.results import Result
 from aof.core.documents import speakers
 from aof.core.errors.base import AofError
 from aof.core.model.times import iso, millis
 from aof.core.validation import limits
 from aof.core.validation.findings import Finding
+from aof.documents.conflicts.commands import Object
 from aof.documents.worklog import check, commands, envelope, projection, wording
 from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType, Worklog
 from aof.documents.worklog.parser import parse, parse_entry
@@ -136,6 +138,9 @@ class WorklogService:
             links=tuple(links),
         )
         given = {"kind": type, "said": said, "level": level, "agent": agent, "actor": actor}
+        if type == "objection.raised":
+            given["turns"] = turns_since(self._environment, agent or actor or self._dispatcher.actor, links)
+            return self._post(self._dispatcher.command(Object, given))
         return self._post(self._dispatcher.command(commands.Say, given))
 
     def worklog_decide(

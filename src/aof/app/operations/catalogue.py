@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations.rows import charter, control, mail, maintenance, org, queries, tasks, workflows, worklog
+from aof.app.operations.rows import (
+    charter,
+    conflicts,
+    control,
+    mail,
+    maintenance,
+    org,
+    queries,
+    tasks,
+    workflows,
+    worklog,
+)
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -26,7 +37,7 @@ __all__ = [
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *worklog.ROWS, *mail.ROWS, *charter.ROWS,
-    *workflows.ROWS, *maintenance.ROWS,
+    *conflicts.ROWS, *workflows.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -136,6 +136,10 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
     "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "conflict": (
+        ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
+        ("conflict", "default", QUIET, QUIET),
+    ),
     "charter": (
         ("charter", "init", "--milestone", QUIET, "--participant", f"ada:{QUIET}:a", "--lane", f"a:ada:{QUIET}/**"),
         ("charter", "show"), ("charter", "check", "--changed", HARMFUL), ("charter", "check", "--git", HARMFUL),

@@ -26,6 +26,7 @@ HANDLERS = {
     "blocked": "queries:blocked",
     "charter": "documents.charter:charter",
     "claim": "tasks:claim",
+    "conflict": "documents.conflict:conflict",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
     "graph": "views:graph",
