@@ -920,9 +920,15 @@ class Facade:
         task: str | None = None,
         limit: int | None = None,
         archived: bool = False,
+        unseen_by: str | None = None,
     ) -> WorklogView:
-        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit."""
-        return self.services.worklog.worklog_show(type=type, agent=agent, task=task, limit=limit, archived=archived)
+        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
+
+        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
+        """
+        return self.services.worklog.worklog_show(
+            type=type, agent=agent, task=task, limit=limit, archived=archived, unseen_by=unseen_by
+        )
 
     def worklog_check(self, text: str | None = None) -> DocumentCheck:
         """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 from aof.app.documents import reading
+from aof.app.documents.conflicts import seen
 from aof.app.documents.conflicts.service import turns_since
 from aof.app.operations.results import Result
 from aof.core.documents import speakers
+from aof.core.documents.mailbox import facts
 from aof.core.errors.base import AofError
 from aof.core.model.times import iso, millis
 from aof.core.validation import limits
 from aof.core.validation.findings import Finding
+from aof.documents.conflicts import anti_patterns
 from aof.documents.conflicts.commands import Object
 from aof.documents.worklog import check, commands, envelope, projection, wording
 from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType, Worklog
@@ -202,8 +205,12 @@ class WorklogService:
         task: str | None = None,
         limit: int | None = None,
         archived: bool = False,
+        unseen_by: str | None = None,
     ) -> WorklogView:
-        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit."""
+        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
+
+        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
+        """
         here = self._environment
         seq, now = here.store.head(), here.clock.now()
         full = here.lookup.resolve(task) if task else None
@@ -216,6 +223,9 @@ class WorklogService:
             for one in shown
             if type in (None, one.event_type) and agent in (None, one.actor) and (full is None or full in one.links)
         ]
+        if unseen_by is not None:
+            unseen = seen.unseen_by(here, unseen_by)
+            shown = [one for one in shown if unseen(one)]
         last = shown if limit is None else shown[max(len(shown) - limit, 0) :]
         return WorklogView(
             as_of=iso(now),
@@ -261,6 +271,16 @@ class WorklogService:
         yield from check.of_links(entries, lambda link: self._exists(link, found))
         yield from check.of_tasks(entries, self._done())
         yield from check.of_long_work(known.entries, _minutes(events))
+        for one in anti_patterns.unproven_agreements(entries, self._answered()):
+            yield check.finding(one.code, one.line, one.detail, "link to where that agent says so", one.severity)
+
+    def _answered(self) -> dict[str, set[str]]:
+        """Who has answered each message."""
+        found: dict[str, set[str]] = {}
+        for event in self._environment.store.told((facts.CHANGED, facts.CLOSED)):
+            _, ack = facts.change_in(event.payload)
+            found.setdefault(event.payload["messageId"], set()).add(ack.actor)
+        return found
 
     def _done(self) -> Iterator[str]:
         page = self._environment.store.find(self._environment.read_models.query(status="done"))

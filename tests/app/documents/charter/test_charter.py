@@ -237,6 +237,7 @@ def test_a_kickoff_item_that_the_files_disprove_is_reported_before_work_starts(r
     assert aof(root, "charter", "check").returncode == 1
 
 
+@requirement("comms.channel.charter-config")
 def test_a_charter_is_created_once_and_amended_by_a_maintainer_with_a_row_in_the_index(
     root: Path, fabric: Fabric
 ) -> None:
@@ -251,6 +252,7 @@ def test_a_charter_is_created_once_and_amended_by_a_maintainer_with_a_row_in_the
     assert (row["decision"], row["owner"]) == ("Charter amended: Risk tier is High", "pm")
 
 
+@requirement("comms.channel.shared-contract")
 def test_the_contract_must_exist_and_be_locked_before_two_lanes_work_on_it(root: Path, fabric: Fabric) -> None:
     fabric.charter_amend(contract="docs/api.yaml", contract_status="Draft", contract_tests="tests/api", reason="agreed")
     assert found(fabric) == {
@@ -265,6 +267,8 @@ def test_the_contract_must_exist_and_be_locked_before_two_lanes_work_on_it(root:
     for agent in ("ada", "bob"):
         fabric.as_actor(agent).claim(fabric.create(f"For {agent}").task_id, agent=agent)
     assert found(fabric) == {"contract_unlocked": ["the contract docs/api.yaml is Draft, and the lanes api, docs work"]}
+    told = json.loads(aof(root, "charter", "show", "--json").stdout)["data"]["contract"]
+    assert told == {"location": "docs/api.yaml", "owner": "", "tests": "tests/api", "status": "Draft"}
     fabric.charter_amend(contract_status="Locked", reason="frozen")
     assert found(fabric) == {}
 

@@ -756,6 +756,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--owner", "with decide: who decided; else the caller", metavar="A"),
             Option("--limit", "with show: only the last so many", metavar="N", type="int"),
             Option("--archived", "with show: archived sessions too"),
+            Option("--unseen-by", "with show: only what this agent cannot have read yet", metavar="A"),
         ),
         example='aof worklog now --agent swe-backend "the parser"',
     ),
