@@ -22,7 +22,7 @@ from aof.core.validation import limits
 from aof.documents.escaping import plain
 from aof.documents.mailbox import payload as blocks
 from aof.documents.mailbox.card import read
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, cards_of
 from aof.documents.projection import lock_of
 
@@ -35,14 +35,6 @@ class OnMailbox(OnDocument, frozen=True, kw_only=True):
     def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The mailbox."""
         return Needs(names=LOCK, documents=frozenset({facts.PATH}))
-
-
-class LookAtMail(OnMailbox, frozen=True, kw_only=True):
-    """Let the mailbox catch up with the log, and change nothing."""
-
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
-        """Nothing is recorded."""
-        return Decision()
 
 
 class SendMail(OnMailbox, frozen=True, kw_only=True):
@@ -137,7 +129,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The change, with its line."""
-        policy, box = records.policy, Mailbox(records.documents[facts.PATH])
+        policy, box = records.policy, opened(records.documents[facts.PATH])
         found = message_in(box, self.message_id)
         if isinstance(found, AofError):
             return found
@@ -192,7 +184,7 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """An entry, and a message."""
         policy = records.policy
-        found = message_in(Mailbox(records.documents[facts.PATH]), self.message_id)
+        found = message_in(opened(records.documents[facts.PATH]), self.message_id)
         if isinstance(found, AofError):
             return found
         if refusal := speakers.refused(policy, self) or limits.line(
@@ -222,7 +214,7 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
             records.policy, self, "archive mail"
         ):
             return refusal
-        table = Mailbox(records.documents[facts.PATH]).table(CLOSED)
+        table = opened(records.documents[facts.PATH]).table(CLOSED)
         rows = table.rows if table is not None else ()
         today = day(now)
         old = tuple(
@@ -234,7 +226,7 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
 def next_number(documents: dict[str, str], now: int) -> int:
     """The next free number of the day, over active, closed and archived messages."""
     today = day(now)
-    box = Mailbox(documents[facts.PATH])
+    box = opened(documents[facts.PATH])
     active = (place.title for place in box.outline.cards)
     archived = (place.title for place in cards_of(documents[facts.ARCHIVE]))
     return 1 + max((number_of(one, today) for ids in (active, box.closed_ids, archived) for one in ids), default=0)
