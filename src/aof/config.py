@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from aof.core.errors.storage import SettingsUnusable
 from aof.core.model.ids import is_agent_name
-from aof.core.model.policy import Policy, SchedulingPolicy
+from aof.core.model.policy import Policy, SchedulingPolicy, WorklogPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ schemaVersion = 1
 
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
+
+# [worklog]
+# automatic = true               # claims, completions and handoffs write a line into WORKLOG.md by themselves
 
 # [notify]                       # who is told that a task came to review, was blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
@@ -163,6 +166,12 @@ class MessageSettings(Section):
     per_send: int = 1000
 
 
+class WorklogSettings(Section):
+    """What is written into the WORKLOG without being asked for."""
+
+    automatic: bool = True
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -182,6 +191,7 @@ class Settings(Section):
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
     messages: MessageSettings = MessageSettings()
+    worklog: WorklogSettings = WorklogSettings()
 
     def policy(self, project: str = "unknown") -> Policy:
         """The part that decisions depend on; the name is for a project that the settings do not name."""
@@ -203,6 +213,7 @@ class Settings(Section):
             strict=self.identity.mode == "strict",
             refuse_unlisted=self.unlisted_agents == "refuse",
             messages_per_send=self.messages.per_send,
+            worklog=WorklogPolicy(automatic=self.worklog.automatic),
         )
 
 

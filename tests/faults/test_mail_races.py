@@ -42,7 +42,7 @@ def _watches(root: Path, others: int) -> list[str]:
     return [*wrong, f"read {seen} times"]
 
 
-def _mailed(root: Path, processes: int, messages: int) -> None:
+def _mailed(root: Path, processes: int, messages: int) -> int:
     def work(number: int) -> list[str]:
         return _works(root, number, messages) if number else _watches(root, processes)
 
@@ -62,16 +62,17 @@ def _mailed(root: Path, processes: int, messages: int) -> None:
         assert fabric.mail_list().total == 0
         assert fabric.mail_list(status="closed").total == len(ids)
         assert fabric.mail_check().problems == ()
+    return len(ids)
 
 
 @requirement("comms.message.id")
 def test_many_processes_lose_and_double_no_message(root: Path) -> None:
-    _mailed(root, 10, 4)
+    assert _mailed(root, 10, 4) == 40
 
 
 @pytest.mark.full
 def test_thirty_processes_see_a_thousand_messages_to_their_end(root: Path) -> None:
-    _mailed(root, 30, 34)
+    assert _mailed(root, 30, 34) == 1020
 
 
 @requirement("comms.sla.escalation")

@@ -98,6 +98,7 @@ def _message(agent: str, status: str) -> list[str]:
     return [json.dumps(envelope)]
 
 
+_ESCALATION: Final = {"type": "escalation.requested", "subject": "two owners of one file"}
 CASES: Final[tuple[Case, ...]] = (
     Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
     Case("claim a task for anybody", "claim", everywhere=True),
@@ -146,6 +147,14 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("mail_close", "sent", "close mail", disposition="resolved", reason="thanks"),
     *_both("mail_escalate", "sent", "escalate mail", reason="no answer"),
     Case("archive closed mail", "mail_archive", "none"),
+    Case("one's own pinned line", "worklog_now", "none", given={"text": "the parser"}),
+    Case("the pinned line of another", "worklog_now", "none", given={"text": "the parser", "agent": OTHER}),
+    Case("the maintainer's focus", "worklog_now", "none", given={"text": "the release", "line": "focus"}),
+    Case("an entry of one's own", "worklog_add", "none", given=_ESCALATION, everywhere=True),
+    Case("an entry in the name of a worker", "worklog_add", "none", given={**_ESCALATION, "agent": OTHER}),
+    Case("a decision", "worklog_decide", "none", given={"text": "use SQLite"}),
+    Case("a decision at the end of the ladder", "worklog_decide", "none", given={"text": "use it", "level": 4}),
+    Case("compact the WORKLOG", "worklog_compact", "none"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),

@@ -12,9 +12,10 @@ from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
+    from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from aof.core.model.handoff import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
+    from aof.documents.worklog.envelope import Envelope
     from aof.ports.lists import Row
     from aof.ports.org import OrgReport
     from aof.ports.workflows import WorkflowReport
@@ -642,6 +644,122 @@ class Facade:
     def mail_export(self) -> dict[str, Any]:
         """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
         return self.services.mail.mail_export()
+
+    def worklog_add(
+        self,
+        type: str,
+        *,
+        agent: str | None = None,
+        subject: str = "",
+        body: str = "",
+        task: str | None = None,
+        status: str | None = None,
+        changed: Sequence[str] | None = None,
+        tests: Sequence[str] | None = None,
+        risks: Sequence[str] | None = None,
+        blocking: Sequence[str] | None = None,
+        next_owner: str | None = None,
+        next: str = "",
+        result: str = "",
+        quick: bool = False,
+        other: str | None = None,
+        recommended: str = "",
+        counter: str = "",
+        reasons: Sequence[str] = (),
+        compromise: str = "",
+        agreed: str = "",
+        proposal_id: str | None = None,
+        scope: str = "",
+        proposal: str = "",
+        rollback: str = "",
+        deadline: str = "",
+        proposal_status: str = "open",
+        decides: str | None = None,
+        links: Sequence[str] = (),
+        level: int | None = None,
+        actor: str | None = None,
+    ) -> Envelope:
+        """Post an entry; which of the parameters it needs depends on its type."""
+        return self.services.worklog.worklog_add(
+            type,
+            agent=agent,
+            subject=subject,
+            body=body,
+            task=task,
+            status=status,
+            changed=changed,
+            tests=tests,
+            risks=risks,
+            blocking=blocking,
+            next_owner=next_owner,
+            next=next,
+            result=result,
+            quick=quick,
+            other=other,
+            recommended=recommended,
+            counter=counter,
+            reasons=reasons,
+            compromise=compromise,
+            agreed=agreed,
+            proposal_id=proposal_id,
+            scope=scope,
+            proposal=proposal,
+            rollback=rollback,
+            deadline=deadline,
+            proposal_status=proposal_status,
+            decides=decides,
+            links=links,
+            level=level,
+            actor=actor,
+        )
+
+    def worklog_decide(
+        self,
+        text: str,
+        *,
+        owner: str | None = None,
+        reasons: Sequence[str] = (),
+        body: str = "",
+        task: str | None = None,
+        links: Sequence[str] = (),
+        level: int | None = None,
+        actor: str | None = None,
+    ) -> Envelope:
+        """Record a decision: an entry, and a row in the decision index."""
+        return self.services.worklog.worklog_decide(
+            text, owner=owner, reasons=reasons, body=body, task=task, links=links, level=level, actor=actor
+        )
+
+    def worklog_now(
+        self,
+        text: str,
+        *,
+        agent: str | None = None,
+        line: Literal["now", "focus", "checkpoint"] = "now",
+        actor: str | None = None,
+    ) -> Pinned:
+        """Say what an agent works on now, or change one of the maintainer's two lines."""
+        return self.services.worklog.worklog_now(text, agent=agent, line=line, actor=actor)
+
+    def worklog_show(
+        self,
+        *,
+        type: str | None = None,
+        agent: str | None = None,
+        task: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> WorklogView:
+        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit."""
+        return self.services.worklog.worklog_show(type=type, agent=agent, task=task, limit=limit, archived=archived)
+
+    def worklog_check(self, text: str | None = None) -> DocumentCheck:
+        """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
+        return self.services.worklog.worklog_check(text)
+
+    def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
+        """Move the finished sessions to the archive. Only a maintainer may."""
+        return self.services.worklog.worklog_compact(agent=agent, actor=actor)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

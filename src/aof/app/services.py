@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
+from aof.app.documents import worklog
 from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import service as handoffs
 from aof.app.maintenance import service as maintenance
@@ -85,6 +86,11 @@ class Services:
     def mail(self) -> mail.MailService:
         """Mail between agents."""
         return mail.MailService(self.environment, self.principal, self.dispatcher)
+
+    @cached_property
+    def worklog(self) -> worklog.WorklogService:
+        """The team's WORKLOG."""
+        return worklog.WorklogService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aof.documents.mailbox import document as mailbox
+from aof.documents.mailbox.document import MailboxDocument
 from aof.documents.projection import LOCK
+from aof.documents.worklog.projection import WorklogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +14,7 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-
-def _mailbox(policy: Policy) -> Projection:
-    return mailbox.MailboxDocument(policy)
-
-
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"MAILBOX": _mailbox}
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"WORKLOG": WorklogFile, "MAILBOX": MailboxDocument}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

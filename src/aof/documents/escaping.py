@@ -40,6 +40,16 @@ def original(text: str, reserved: str | None = None) -> str:
     return _each(unix(text), reserved, _remove)
 
 
+def inline(text: str) -> str:
+    """A text within a line of ours: on one line, and nothing in it hides what follows."""
+    return _COMMENT.sub(r"\1\\<!--", visible(" ".join(unix(text).split())))
+
+
+def inline_original(text: str) -> str:
+    """What `inline` was made from."""
+    return _COMMENT.sub(lambda found: f"{found[1][1:]}<!--", text)
+
+
 def _add(line: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(r"\1\2\\", line, count=1)
 

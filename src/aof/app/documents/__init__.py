@@ -1,1 +1,1 @@
-"""Services of WORKLOG, MAILBOX and charter."""
+"""Services for WORKLOG, MAILBOX and charter."""

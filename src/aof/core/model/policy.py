@@ -37,7 +37,16 @@ class SchedulingPolicy:
         self.handoff_ms = handoff_ms
 
 
+class WorklogPolicy:
+    """Whether claims, completions and handoffs write lines by themselves, and the length that compaction begins at."""
+
+    def __init__(self, *, automatic: bool = True, longest: int = 500) -> None:
+        self.automatic = automatic
+        self.longest = longest
+
+
 _USUAL = SchedulingPolicy()
+_KEPT = WorklogPolicy()
 
 
 class Policy:
@@ -60,6 +69,7 @@ class Policy:
         org: OrgChart | None = None,
         project: str = "unknown",
         messages_per_send: int = 1000,
+        worklog: WorklogPolicy = _KEPT,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -75,6 +85,7 @@ class Policy:
         self.org = org
         self.project = project
         self.messages_per_send = messages_per_send
+        self.worklog = worklog
 
     @property
     def binds(self) -> bool:

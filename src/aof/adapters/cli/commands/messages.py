@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from aof.adapters.cli.help import spelling
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.spec.values import file_text
 from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
 from aof.app.documents.mailbox.results import LeftOver
@@ -24,7 +24,7 @@ _COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "
 
 def send(context: Context, values: dict[str, Any]) -> Answer:
     """`aof send`."""
-    results = context.fabric.send(documents.messages_in(_text(values.get("file", "-"))), run=values.get("run"))
+    results = context.fabric.send(documents.messages_in(file_text(values.get("file", "-"))), run=values.get("run"))
     rows = [_row(sent) for sent in results]
     refused = next((row for row in rows if row["outcome"] == "rejected"), None)
     if refused is None:
@@ -50,17 +50,6 @@ def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
             complain(f"{row.get('detail', row['reason'])} [{row['reason']}]", row.get("hint", ""))
     if not rows:
         screen.line("there was no message")
-
-
-def _text(path: str) -> str:
-    """A file's text; what is not UTF-8 stays recognisable as such."""
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            return file.read().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file, or - for standard input") from None
 
 
 def session_end(context: Context, values: dict[str, Any]) -> Answer:

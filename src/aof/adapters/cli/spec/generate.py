@@ -44,6 +44,7 @@ HANDLERS = {
     "status": "queries:status",
     "sync": "data:sync",
     "workflow": "workflow:workflow",
+    "worklog": "documents.worklog:worklog",
 }
 _HEAD = '''"""The verbs of all operations, as data.
 
@@ -255,7 +256,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
-        option.required = option.required and having == actions
+        option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
 
 

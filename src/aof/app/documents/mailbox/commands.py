@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents import speakers
 from aof.core.documents.mailbox import escalation, facts, lifecycle, receivers, sending
 from aof.core.documents.mailbox import payload as payloads
@@ -168,7 +169,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         if own is None or not resent(box, records.documents[facts.ARCHIVE], message, own.root):
             return ()
         number = next_number(records.documents, now)
-        return escalation.of_payload(message, own.root, records.policy, number, now)
+        return with_entries(escalation.of_payload(message, own.root, records.policy, number, now), now)
 
 
 class EscalateMail(OnMailbox, frozen=True, kw_only=True):
@@ -200,7 +201,8 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
                 Call("mail_show", {"message_id": found.message_id}),
             )
         number = next_number(records.documents, now)
-        return Decision(drafts=escalation.by_hand(found, self.reason.strip(), policy, number, now))
+        drafts = escalation.by_hand(found, self.reason.strip(), policy, number, now)
+        return Decision(drafts=with_entries(drafts, now))
 
 
 class ArchiveMail(OnMailbox, frozen=True, kw_only=True):

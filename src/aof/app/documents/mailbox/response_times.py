@@ -8,6 +8,7 @@ from __future__ import annotations
 from aof.app.commands import unit_of_work
 from aof.app.documents.mailbox import commands
 from aof.app.documents.mailbox.turns import Turns
+from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents.mailbox import escalation, facts, receivers, sending, sla
 from aof.core.documents.mailbox.message import Message
 from aof.core.model.ids import OURSELVES
@@ -77,7 +78,7 @@ def escalate(here: Environment, policy: Policy, late: Overdue) -> bool:
             return False
         now = here.clock.now()
         drafts = escalation.of_overdue(found, late, policy, commands.next_number(texts, now), now)
-        unit.commit(drafts, actor=OURSELVES, agent=None, now=now)
+        unit.commit(with_entries(drafts, now), actor=OURSELVES, agent=None, now=now)
         unit_of_work.follow(unit, commands.LOCK, policy)
     return True
 
