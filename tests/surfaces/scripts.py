@@ -233,7 +233,7 @@ def mailing(tape: Tape) -> None:
     tape.refused("mail_close", "message_not_found", message_id="MSG-19990101-001", disposition="resolved", reason="x")
     tape.ask("mail_check")
     tape.ask("mail_check", turn_end=True, agent="tester")
-    tape.ask("mail_archive", days=0)
+    tape.refused("mail_archive", "not_allowed", days=0)
     tape.ask("mail_export")
 
 

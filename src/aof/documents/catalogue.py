@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aof.documents.charter import projection as charter
-from aof.documents.mailbox import document as mailbox
+from aof.documents.charter.projection import CharterDocument
+from aof.documents.mailbox.document import MailboxDocument
 from aof.documents.projection import LOCK
 from aof.documents.worklog.projection import WorklogFile
 
@@ -15,19 +15,10 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-
-def _charter(_policy: Policy) -> Projection:
-    return charter.CharterProjection()
-
-
-def _mailbox(policy: Policy) -> Projection:
-    return mailbox.MailboxDocument(policy)
-
-
 _DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {
-    "CHARTER": _charter,
-    "MAILBOX": _mailbox,
     "WORKLOG": WorklogFile,
+    "MAILBOX": MailboxDocument,
+    "CHARTER": CharterDocument,
 }
 
 

@@ -86,7 +86,10 @@ class Projection(Protocol):
         ...
 
     def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:
-        """The files with what the events say, and with what was written before and is missing at their end."""
+        """The files with what the events say, and with what was written before and is missing at their end.
+
+        Where the past is given, fresh events may stand in the file already: a writer may have died after writing it.
+        """
         ...
 
 

@@ -1,1 +1,1 @@
-"""Tests of the services of documents."""
+"""Tests of `aof.app.documents`."""

@@ -13,8 +13,8 @@ from tests.support.room import Room
 
 @pytest.fixture
 def fabric(room: Room) -> Fabric:
-    """Called by `pm`, who is the maintainer."""
-    return Fabric(room.fabric.store, room.clock, Policy(maintainers=("pm",), project="pilot"), "pm")
+    """Called by `pm`, who is the maintainer; everybody else speaks for itself only."""
+    return Fabric(room.fabric.store, room.clock, Policy(maintainers=("pm",), strict=True, project="pilot"), "pm")
 
 
 @pytest.fixture

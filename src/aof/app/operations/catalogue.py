@@ -36,8 +36,8 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *worklog.ROWS, *mail.ROWS, *charter.ROWS,
-    *conflicts.ROWS, *workflows.ROWS, *maintenance.ROWS,
+    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *mail.ROWS, *charter.ROWS,
+    *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

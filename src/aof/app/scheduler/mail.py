@@ -5,6 +5,7 @@ Must not know how mail is kept.
 
 from __future__ import annotations
 
+from aof.app.documents import reading
 from aof.app.documents.mailbox import response_times
 from aof.core.errors.base import AofError
 from aof.core.scheduling.snapshot import Action
@@ -19,7 +20,7 @@ _WHAT = "mail_escalate"
 
 def escalations(here: Environment, faults: Faults, *, dry_run: bool) -> tuple[Action, ...]:
     """Escalate what is due; what cannot be escalated now is tried again with the next tick."""
-    policy = here.policy.but(org=here.chart.readable())
+    policy = reading.policy_of(here)
     done = []
     try:
         for late in response_times.due(here, policy):

@@ -1,7 +1,8 @@
 """Who may speak in a document, and for whom: a document says who wrote what, so that must be true.
 
-A caller speaks for itself. A maintainer may speak for everybody, an orchestrator for the members of its team.
-Must not know any single document.
+With a chart or strict identity a caller speaks for itself; a maintainer may speak for everybody, an orchestrator for
+the members of its team. Otherwise the name that a call gives is taken as it is, as everywhere. Must not know any
+single document.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ def refused(policy: Policy, command: OnDocument) -> AofError | None:
     if named is not None:
         return named
     agent = command.acting
-    known = bool(policy.maintainers)  # where nobody is named, nobody could speak for others
-    if agent != command.actor and known and not may_act_for(policy, command.actor, agent, None):
+    bound = policy.binds and command.outside
+    if agent != command.actor and bound and not may_act_for(policy, command.actor, agent, None):
         return mismatch(command.actor, agent)
     return stranger(policy, agent)
 

@@ -10,21 +10,26 @@ import msgspec
 from aof.core.documents.charter.changes import unpacked
 from aof.core.documents.charter.model import Charter
 from aof.core.model.events import Event
+from aof.core.model.policy import Policy
 from aof.documents.charter.edit import apply
 from aof.documents.charter.render import render
 from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 
 NAME: Final = "CHARTER"
 PATH: Final = "SESSION_CHARTER.md"
+TYPES: Final = ("document.charter.",)
 CREATED: Final = "document.charter.created"
 AMENDED: Final = "document.charter.amended"
 SIGNED: Final = "document.charter.signed"
 
 
-class CharterProjection:
+class CharterDocument:
     """Keeps the contract of `documents.projection.Projection`."""
 
-    name, path, types = NAME, PATH, ("document.charter.",)
+    name, path, types = NAME, PATH, TYPES
+
+    def __init__(self, _policy: Policy) -> None:
+        """No setting changes how the charter is written."""
 
     def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:  # noqa: ARG002 - the contract
         """Nothing is ever added at the end only."""

@@ -7,6 +7,7 @@ the mailbox.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -76,6 +77,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
+@lru_cache(maxsize=4096)  # from one command to the next, most cards stay as they are
 def quick(text: str) -> Message | None:
     """The message of a card in exactly our own form, without its body and acknowledgements; None for any other."""
     found = _QUICK.match(text)

@@ -13,7 +13,7 @@ from aof.core.documents.mailbox.message import NONE, SCOPES, Message, is_message
 from aof.core.model.policy import Policy
 from aof.documents.mailbox import payload as blocks
 from aof.documents.mailbox.card import Card, Problem
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, INBOX, QUEUE, SECTIONS, CardPlace, line_number
 from aof.documents.mailbox.tables import HEADERS, RowPlace, TablePlace
 from aof.documents.markdown import conflict_marks, scan, unclosed
@@ -21,7 +21,7 @@ from aof.documents.markdown import conflict_marks, scan, unclosed
 
 def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) -> list[Problem]:
     """Everything that is wrong, in the order of the lines. `archived` are the IDs in the archive, where it is known."""
-    box = Mailbox(text)
+    box = opened(text)
     cards = [(place, box.card(place)) for place in box.outline.cards]
     found = [
         *_of_text(box),
@@ -108,7 +108,7 @@ def _of_queue(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[Pro
     rows = table.rows if table is not None else ()
     listed: set[str] = set()
     for row in rows:
-        name = row.cells[0] if row.cells else ""
+        name = row.first
         line = line_number(box.text, row.start)
         if name in listed:
             yield Problem(line, "duplicate_row", f"{name} is twice in the open queue")
@@ -130,7 +130,7 @@ def _of_closed(box: Mailbox, cards: list[tuple[CardPlace, Card]], archived: froz
     seen: set[str] = set()
     for row in table.rows if table is not None else ():
         line = line_number(box.text, row.start)
-        name = row.cells[0] if row.cells else ""
+        name = row.first
         if missing := _missing(row):
             yield Problem(line, "closed_cells", f"the closed row of {name or 'a message'} has no {', '.join(missing)}")
         if not name:
@@ -155,7 +155,7 @@ def _of_inbox(box: Mailbox, messages: list[Message], policy: Policy) -> Iterator
     if table is None:
         return
     wanted = {row.agent: row for row in inbox.inbox(messages, policy, box.known_names)}
-    there = {row.cells[0]: row for row in reversed(table.rows) if row.cells}
+    there = {row.first: row for row in reversed(table.rows)}
     for agent, row in wanted.items():
         if agent not in there and row.unread:
             detail = f"{agent} has {row.unread} unread and no row in the snapshot"

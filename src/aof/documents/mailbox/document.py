@@ -13,7 +13,7 @@ from aof.core.documents.mailbox.message import Ack
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
 from aof.documents.mailbox import mailbox
-from aof.documents.mailbox.mailbox import Mailbox, ack_line
+from aof.documents.mailbox.mailbox import ack_line, opened
 from aof.documents.mailbox.outline import CLOSED
 from aof.documents.mailbox.tables import Edit, edited
 from aof.documents.markdown import ending, with_ending
@@ -93,7 +93,7 @@ class _Writing:
         if event.type == facts.SENT:
             return self._knows(payload["messageId"])
         if event.type == facts.ARCHIVED:
-            return not set(payload["messageIds"]) & set(Mailbox(self.text).closed_ids)
+            return not set(payload["messageIds"]) & set(opened(self.text).closed_ids)
         _, ack = facts.change_in(payload)
         return (event.type == facts.CHANGED and _said(ack, self.text)) or _said(ack, self.archive)
 
@@ -104,7 +104,7 @@ class _Writing:
             self._send(event)
         elif event.type == facts.ARCHIVED:
             self.text = without_rows(self.text, frozenset(payload["messageIds"]))
-        elif event.type in (facts.CHANGED, facts.CLOSED) and Mailbox(self.text).places(payload["messageId"]):
+        elif event.type in (facts.CHANGED, facts.CLOSED) and opened(self.text).places(payload["messageId"]):
             self._change(event)
 
     def _send(self, event: Event) -> None:
@@ -118,7 +118,7 @@ class _Writing:
         message_id = event.payload["messageId"]
         change, ack = facts.change_in(event.payload)
         if event.type == facts.CHANGED:
-            box = Mailbox(self.text)
+            box = opened(self.text)
             if ack not in box.card(box.places(message_id)[0]).message.acks:
                 self.text = mailbox.with_change(self.text, message_id, change, ack, self._policy)
             return
@@ -127,7 +127,7 @@ class _Writing:
             self._archive = _added(self.archive, card, f"Mailbox archive — {self._policy.project}")
 
     def _knows(self, message_id: str) -> bool:
-        box = Mailbox(self.text)
+        box = opened(self.text)
         return bool(box.places(message_id)) or message_id in box.closed_ids
 
 
@@ -149,6 +149,6 @@ def _added(archive: str, card: str, title: str) -> str:
 
 def without_rows(text: str, ids: frozenset[str]) -> str:
     """The text without these rows of the closed summary."""
-    table = Mailbox(text).table(CLOSED)
+    table = opened(text).table(CLOSED)
     rows = table.rows if table is not None else ()
     return edited(text, [Edit(row.start, row.end, "") for row in rows if row.cells and row.cells[0] in ids])

@@ -6,7 +6,7 @@ Each change is one pass: the card, and then the tables that follow from all card
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import msgspec
@@ -33,7 +33,6 @@ from aof.documents.markdown import ending, unix, with_ending
 
 _BOLD_STATUS: Final = re.compile(r"(\s*\*\*[^*]+\*\*:?[ \t]*)(.*?)([ \t]*)\Z")
 _TABLE_STATUS: Final = re.compile(r"(\s*\|[^|]*\|[ \t]*)([^|]*?)([ \t]*\|?[ \t]*)\Z")
-_SAYS_NEW: Final = re.compile(r"\*\*Status:?\*\*:?[ \t]*new\b|\|[ \t]*Status[ \t]*\|[ \t]*new[ \t]*\|", re.IGNORECASE)
 
 
 class Mailbox:
@@ -42,6 +41,8 @@ class Mailbox:
     def __init__(self, text: str) -> None:
         self.text = text
         self.eol = ending(text)
+        self.others: list[CardPlace] = []  # cards that are not in our own form, once the heads have been read
+        self._tables: dict[str, TablePlace | None] = {}
 
     @cached_property
     def outline(self) -> Outline:
@@ -56,6 +57,8 @@ class Mailbox:
     def _head(self, place: CardPlace) -> Message:
         text = self.text[place.start : place.end]
         message = cards.quick(text)
+        if message is None:
+            self.others.append(place)
         several = message is not None and (message.receiver in ("all", "maintainer") or ":" in message.receiver)
         return self.card(place).message if message is None or several else message
 
@@ -65,24 +68,39 @@ class Mailbox:
 
     def places(self, message_id: str) -> list[CardPlace]:
         """Every card with that ID; more than one is a mistake of somebody."""
-        return [place for place in self.outline.cards if place.title == message_id]
+        return self._by_id.get(message_id, [])
+
+    @cached_property
+    def _by_id(self) -> dict[str, list[CardPlace]]:
+        found: dict[str, list[CardPlace]] = {}
+        for place in self.outline.cards:
+            found.setdefault(place.title, []).append(place)
+        return found
 
     def table(self, name: str) -> TablePlace | None:
         """The table of a section."""
-        section = self.outline.section(name)
-        return None if section is None else find(self.text, section)
+        if name not in self._tables:
+            section = self.outline.section(name)
+            self._tables[name] = None if section is None else find(self.text, section)
+        return self._tables[name]
 
     @cached_property
     def known_names(self) -> tuple[str, ...]:
         """The agents that have a row in the snapshot."""
         table = self.table(INBOX)
-        return tuple(one.cells[0] for one in table.rows if one.cells and one.cells[0]) if table is not None else ()
+        return tuple(one.first for one in table.rows if one.first) if table is not None else ()
 
-    @property
+    @cached_property
     def closed_ids(self) -> tuple[str, ...]:
         """The IDs in the closed summary."""
         table = self.table(CLOSED)
-        return tuple(one.cells[0] for one in table.rows if one.cells) if table is not None else ()
+        return tuple(one.first for one in table.rows) if table is not None else ()
+
+
+@lru_cache(maxsize=4)
+def opened(text: str) -> Mailbox:
+    """The mailbox that a text is; what was read lately is not read again."""
+    return Mailbox(text)
 
 
 def new(title: str) -> str:
@@ -124,7 +142,7 @@ def complete(text: str, title: str) -> str:
     """The text with every section that it lacks; one that has all of them stays as it is."""
     if not text.strip():
         return new(title)
-    there = {section.name for section in outline(text).sections}
+    there = {section.name for section in opened(text).outline.sections}
     missing = [name for name in SECTIONS if name not in there]
     if not missing:
         return text
@@ -135,7 +153,7 @@ def complete(text: str, title: str) -> str:
 
 def with_message(text: str, message: Message, policy: Policy) -> str:
     """The text with a new card on top."""
-    box = Mailbox(text)
+    box = opened(text)
     active = box.outline.section(ACTIVE)
     assert active is not None
     written = with_ending(unix(render(message)), box.eol)
@@ -152,7 +170,7 @@ def with_message(text: str, message: Message, policy: Policy) -> str:
 
 def with_change(text: str, message_id: str, change: Change, ack: Ack, policy: Policy) -> str:
     """The text with a card's new status and one acknowledgement more."""
-    box = Mailbox(text)
+    box = opened(text)
     place = box.places(message_id)[0]
     card = box.card(place)
     edits = _card_edits(box, place, card, change.status, ack)
@@ -163,7 +181,7 @@ def with_change(text: str, message_id: str, change: Change, ack: Ack, policy: Po
 
 def without(text: str, message_id: str, change: Change, ack: Ack, policy: Policy) -> tuple[str, str]:
     """The text without a card that is closed, with its row in the summary; and the card, for the archive."""
-    box = Mailbox(text)
+    box = opened(text)
     place = box.places(message_id)[0]
     card = box.card(place)
     index = box.outline.cards.index(place)
@@ -200,7 +218,7 @@ def settled(
 
     `own` is the card that the edits are about.
     """
-    edits = [*edits, *(_renamed(box, own) if _SAYS_NEW.search(box.text) else ())]
+    edits = [*edits, *_renamed(box, own)]
     waiting = [message for message in heads if message.is_open]
     if (table := box.table(INBOX)) is not None:
         rows = inbox.inbox(heads, policy, box.known_names)
@@ -213,7 +231,7 @@ def settled(
 def _renamed(box: Mailbox, own: CardPlace | None) -> list[Edit]:
     """The edits that write `unread` where a person wrote `new`, in all other cards."""
     found = []
-    for place in box.outline.cards:
+    for place in box.others:
         if place is own:
             continue
         card = box.card(place)

@@ -21,6 +21,7 @@ CLOSED: Final = "Closed Summary"
 SECTIONS: Final = (INBOX, QUEUE, ACTIVE, CLOSED)
 _ALSO: Final = {"Closed Summary (Newest First)": CLOSED}
 _MARK: Final = re.compile(r"\n(?= {0,3}(?:#{2,3}[ \t]|`{3}|~{3})|[ \t]*<!--)")
+_UNUSUAL: Final = ("```", "~~~", "<!--", "\n #", "\n  #", "\n   #")
 _SECTION, _CARD = 2, 3
 
 
@@ -85,26 +86,40 @@ def _spans(begins: list[tuple[int, str]], end: int) -> Iterator[tuple[int, str, 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     """The start, level and title of each heading of the second or third level."""
-    places = [0, *(mark.end() for mark in _MARK.finditer(text))]
+    marks = _marks(text)
     step = 0
-    while step < len(places):
-        start = places[step]
-        line = text[start : _line_end(text, start)].rstrip("\r\n")
+    while step < len(marks):
+        start = marks[step]
         step += 1
-        if (found := heading(line)) is not None:
+        line = text[start : _line_end(text, start)].rstrip("\r\n")
+        if line.startswith("### MSG-"):
+            yield start, _CARD, line[4:].strip()
+        elif (found := heading(line)) is not None:
             if found[0] in (_SECTION, _CARD):
                 yield start, *found
-        elif (behind := _hidden_until(text, start, line, places, step)) is not None:
-            while step < len(places) and places[step] < behind:
+        elif (behind := _hidden_until(text, start, line, marks, step)) is not None:
+            while step < len(marks) and marks[step] < behind:
                 step += 1
 
 
-def _hidden_until(text: str, start: int, line: str, places: list[int], step: int) -> int | None:
+def _marks(text: str) -> list[int]:
+    """The beginnings of all lines that may matter. Where nothing can hide a heading, only headings do."""
+    if any(one in text for one in _UNUSUAL):
+        return [0, *(mark.end() for mark in _MARK.finditer(text))]
+    found, place = [0], text.find("\n##")
+    while place >= 0:
+        found.append(place + 1)
+        place = text.find("\n##", place + 1)
+    return found
+
+
+def _hidden_until(text: str, start: int, line: str, marks: list[int], step: int) -> int | None:
     """Where the fenced block or the comment that begins here ends; None where nothing is hidden."""
     if (opened := opens_code(line)) is not None:
-        for later in range(step, len(places)):
-            end = _line_end(text, places[later])
-            if closes_code(text[places[later] : end].rstrip("\r\n"), opened):
+        for later in range(step, len(marks)):
+            place = marks[later]
+            end = _line_end(text, place)
+            if closes_code(text[place:end].rstrip("\r\n"), opened):
                 return end
     elif line.lstrip().startswith("<!--"):
         closed = text.find("-->", start)

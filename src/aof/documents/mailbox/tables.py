@@ -15,6 +15,7 @@ from aof.core.documents.mailbox.message import Message
 from aof.documents.mailbox.outline import CLOSED, INBOX, QUEUE, Section
 from aof.documents.markdown import cells, row
 
+_DELIMITER: Final = frozenset(":-| \t\r\n")
 HEADERS: Final[dict[str, tuple[str, ...]]] = {
     INBOX: ("Agent", "Unread", "Oldest unread", "Needs response by"),
     QUEUE: ("ID", "From -> To", "Priority", "Subject"),
@@ -39,21 +40,31 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     return "".join((*parts, text[last:]))
 
 
-class RowPlace(msgspec.Struct, frozen=True):
-    """A row of a table: where its line is, and its cells."""
+class RowPlace:
+    """A row of a table: where its line is, and what its first cell says; most rows are looked for by that."""
 
-    start: int
-    end: int
-    cells: tuple[str, ...]
+    __slots__ = ("_line", "end", "first", "start")
+
+    def __init__(self, start: int, end: int, line: str) -> None:
+        self.start = start
+        self.end = end
+        self._line = line
+        self.first = line.strip()[1:].partition("|")[0].strip() if "\\" not in line else next(iter(cells(line)), "")
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What each cell says."""
+        return cells(self._line)
 
 
-class TablePlace(msgspec.Struct, frozen=True):
+class TablePlace:
     """The first table of a section; `top` is where its first row goes, `bottom` where one is added at the end."""
 
-    header: tuple[str, ...]
-    rows: tuple[RowPlace, ...]
-    top: int
-    bottom: int
+    def __init__(self, header: tuple[str, ...], rows: tuple[RowPlace, ...], top: int, bottom: int) -> None:
+        self.header = header
+        self.rows = rows
+        self.top = top
+        self.bottom = bottom
 
 
 def find(text: str, section: Section) -> TablePlace | None:
@@ -64,14 +75,13 @@ def find(text: str, section: Section) -> TablePlace | None:
     while place < section.end:
         end = text.find("\n", place) + 1 or len(text)
         line = text[place : min(end, section.end)]
-        if line.lstrip().startswith("|"):
-            found = cells(line)
+        if line.startswith("|") or line.lstrip().startswith("|"):
             if not header:
-                header, top = found, end
-            elif not rows and set("".join(found)) <= set(":- ") and "-" in line:
+                header, top = cells(line), end
+            elif not rows and "-" in line and set(line) <= _DELIMITER:
                 top = end
             else:
-                rows.append(RowPlace(place, end, found))
+                rows.append(RowPlace(place, end, line))
         elif header:
             break
         place = end
@@ -97,7 +107,7 @@ def cell(text: str) -> str:
 
 def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol: str) -> list[Edit]:
     """What makes the rows say what the cards say; only rows that differ are written."""
-    there = {place.cells[0]: place for place in reversed(table.rows) if place.cells}
+    there = {place.first: place for place in reversed(table.rows)}
     edits, new = [], []
     for one in wanted:
         place = there.get(one.agent)
@@ -112,10 +122,8 @@ def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol
 
 def queue_edits(text: str, table: TablePlace, wanted: Sequence[Message], gone: str | None, eol: str) -> list[Edit]:
     """What gives every open card its row, newest first, and takes away the row of the one that is gone."""
-    there = {place.cells[0]: place for place in reversed(table.rows) if place.cells}
-    edits = [
-        Edit(place.start, place.end, "") for place in table.rows if gone is not None and place.cells[:1] == (gone,)
-    ]
+    there = {place.first: place for place in reversed(table.rows)}
+    edits = [Edit(place.start, place.end, "") for place in table.rows if gone is not None and place.first == gone]
     at, waiting = table.top, []
     for message in wanted:
         place = there.get(message.message_id)

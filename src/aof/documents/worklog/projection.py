@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklo
 from aof.documents.worklog.parser import parse, parse_entry
 
 ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
+_LATEST: Final = 100  # events whose entries may have been written in part
 _OWN: Final = f"{DOCUMENT}worklog."
 
 
@@ -47,16 +49,19 @@ class WorklogFile:
 
     def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:
         """The whole file, with what is missing at its end written first."""
-        before = files.text(PATH)
-        missing = _missing(before, files, past, facts) if past is not None else []
-        if not before and not any(_writes(event, facts) for event in (*missing, *fresh)):
+        before, wanted, known = files.text(PATH), list(fresh), True
+        if past is not None:
+            events = chain(reversed(fresh), past.events)
+            latest = list(islice(events, _LATEST))
+            before = _without_part(before, latest, facts)
+            wanted = _missing(before, files, chain(latest, events), facts)
+            known = past.applied
+        if not before and not any(_writes(event, facts) for event in wanted):
             return Rewritten({})
-        change = _Change(self._policy, files, facts)
-        known = past is not None and past.applied
-        for event in missing:
-            change.apply(event, pinned=not known)
-        for event in fresh:
-            change.apply(event, pinned=True)
+        change = _Change(self._policy, before, files, facts)
+        first = fresh[0].seq if fresh else 0
+        for event in wanted:
+            change.apply(event, pinned=past is None or not known or event.seq >= first > 0)
         return change.done()
 
 
@@ -99,17 +104,17 @@ def _writes(event: Event, facts: Facts) -> bool:
 class _Change:
     """A file that is being changed: lines in its middle at once, entries at its end together."""
 
-    def __init__(self, policy: Policy, files: Files, facts: Facts) -> None:
+    def __init__(self, policy: Policy, text: str, files: Files, facts: Facts) -> None:
         self._policy = policy
         self._facts = facts
         self._archive = files.text
         self._texts: dict[str, str] = {}
-        self._text = files.text(PATH) or renderer.new(policy.project, ())
+        self._text = text or renderer.new(policy.project)
         self._touched: dict[str, None] = {}
-        self._begin(parse(self._text))
-        for agent in active(policy):
-            if all(line.key != agent for line in parse(self._text).status):
-                self._text = renderer.with_status(self._text, agent, IDLE)
+        known = parse(self._text)
+        self._lines = {line.key: line.text for line in known.status}
+        self._pinned = dict.fromkeys((agent for agent in active(policy) if agent not in self._lines), IDLE)
+        self._begin(known)
 
     def _begin(self, known: Worklog) -> None:
         last = known.sessions[-1] if known.sessions else None
@@ -125,7 +130,7 @@ class _Change:
     def apply(self, event: Event, *, pinned: bool) -> None:
         """Do what an event says; `pinned` lines are left alone where a person may have changed them since."""
         if event.type == STATUS and pinned:
-            self._text = renderer.with_status(self._text, event.payload["key"], event.payload["text"])
+            self._pinned[event.payload["key"]] = event.payload["text"]
         elif event.type == COMPACTED:
             self._settle()
             self._compact(event)
@@ -139,7 +144,7 @@ class _Change:
         if pinned and (agent := automatic.agent_of(event)) is not None:
             self._touched[agent] = None
             if event.type == "task.attempt.started":
-                self._text = renderer.with_status(self._text, agent, self._named(event.task_id))
+                self._pinned[agent] = self._named(event.task_id)
 
     def _compact(self, event: Event) -> None:
         """Sessions go to the archive, each once, and leave a row; what is there already is not added again."""
@@ -147,11 +152,11 @@ class _Change:
         known = parse(self._text)
         moved = [session for session in known.sessions if session.number in wanted]
         there = self._texts.get(ARCHIVE) or self._archive(ARCHIVE) or renderer.new_archive(self._policy.project)
-        archived = {session.number for session in parse(there).sessions}
+        end = self._appender.end
         for session in moved:
-            if session.number not in archived:
-                there = there if there.endswith("\n") else f"{there}\n"
-                there += f"\n{renderer.text_of(self._text, session).strip()}\n"
+            said = renderer.text_of(self._text, session).strip()
+            if said not in there:
+                there = f"{there.rstrip()}{end}{end}{said}{end}"
         rows = {row.session for row in known.archived}
         cells = [
             (str(number), one["date"], one["summary"]) for number, one in wanted.items() if str(number) not in rows
@@ -172,12 +177,13 @@ class _Change:
         """The files, the archive first: what leaves the WORKLOG must be there before."""
         note = _Note.of(self._appender)
         for agent in self._touched:
-            held = self._facts.held_by(agent)
-            line = next((one.text for one in parse(self._text).status if one.key == agent), "")
+            held, line = self._facts.held_by(agent), self._pinned.get(agent) or self._lines.get(agent, "")
             if not held:
-                self._text = renderer.with_status(self._text, agent, IDLE)
+                self._pinned[agent] = IDLE
             elif not any(task_id in line for task_id in held):
-                self._text = renderer.with_status(self._text, agent, self._named(held[-1]))
+                self._pinned[agent] = self._named(held[-1])
+        for key, said in self._pinned.items():
+            self._text = renderer.with_status(self._text, key, said)
         self._text += self._appender.text()
         return Rewritten({**self._texts, PATH: self._text}, note.text())
 
@@ -187,7 +193,21 @@ def active(policy: Policy) -> tuple[str, ...]:
     return tuple(agent.id for agent in policy.org.agents if agent.active) if policy.org is not None else ()
 
 
-def _missing(text: str, files: Files, past: Past, facts: Facts) -> list[Event]:
+def _without_part(text: str, latest: Sequence[Event], facts: Facts) -> str:
+    """The file without the beginning of an entry that a dead writer or a power cut has left at its end."""
+    known, lines = parse(text), markdown.split(text)
+    last = known.entries[-1].line if known.entries else len(lines) + 1
+    tail = markdown.unix("".join(lines[last - 1 :])).rstrip("\n")
+    for event in latest:
+        said = entry_text(event, facts)
+        if said is not None and tail and tail != said and said.startswith(tail):
+            return "".join(lines[: last - 1])
+    if lines and not text.endswith("\n") and "## Session ".startswith(lines[-1][: len("## Session ")]):
+        return "".join(lines[:-1])
+    return text
+
+
+def _missing(text: str, files: Files, events: Iterable[Event], facts: Facts) -> list[Event]:
     """The last events whose entries stand neither in the file nor in the archive.
 
     Whatever stands before an entry that is found was there once, and is left as people have made it.
@@ -197,7 +217,7 @@ def _missing(text: str, files: Files, past: Past, facts: Facts) -> list[Event]:
     found.update(entry.anchor for entry in archived)
     recent: list[tuple[Event, Entry | None]] = []
     minute = ""
-    for event, entry in _with_entries(past.events, facts):
+    for event, entry in _with_entries(events, facts):
         if minute and event.timestamp[:16] < minute:
             break
         recent.append((event, entry))

@@ -8,7 +8,8 @@ single document.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -39,6 +40,10 @@ class Desk(Protocol):
         """Remember it, as far as that is possible: it can be lost at any time."""
         ...
 
+    def intend(self, before: State | None, after: State) -> None:
+        """Remember both: a file that looks as in the second was replaced, though nobody lived to say so."""
+        ...
+
     def fresh(self, state: State | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
         """Where the log ends, and the events of these types behind the state; none where there is no state."""
         ...
@@ -59,9 +64,17 @@ class Desk(Protocol):
         """Add text to the file if it still looks so, or has a part of this text already; how it looks then."""
         ...
 
-    def replace(self, path: str, mark: str, text: str) -> str | None:
-        """Write a file anew, durably, if it still looks so; how it looks then."""
+    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:
+        """Write a file anew, durably, if it still looks so; how it looks then, which `written` is told before."""
         ...
+
+
+class _News(msgspec.Struct, frozen=True):
+    """Where the log ends, and what a document has not been told yet, or not surely."""
+
+    place: str
+    fresh: Sequence[Event]
+    past: Past | None
 
 
 class _Files:
@@ -105,7 +118,8 @@ def _followed(desk: Desk, projection: Projection, facts: Facts) -> bool:
         return True
     if state is not None and fresh and _extended(desk, projection, state, (place, fresh), facts):
         return True
-    return _rewritten(desk, projection, (place, fresh), _past(desk, projection, state, place, ours=ours), facts)
+    past = _past(desk, projection, state, place, ours=ours)
+    return _rewritten(desk, projection, state, _News(place, fresh, past), facts)
 
 
 def _past(desk: Desk, projection: Projection, state: State | None, place: str, *, ours: bool) -> Past | None:
@@ -130,18 +144,32 @@ def _extended(
 
 
 def _rewritten(
-    desk: Desk, projection: Projection, news: tuple[str, Sequence[Event]], past: Past | None, facts: Facts
+    desk: Desk,
+    projection: Projection,
+    state: State | None,
+    news: _News,
+    facts: Facts,
 ) -> bool:
-    place, fresh = news
+    place = news.place
     files = _Files(desk)
-    done = projection.rewrite(files, fresh, past, facts)
+    done = projection.rewrite(files, news.fresh, news.past, facts)
     mark = files.mark(projection.path)
     for path, text in done.texts.items():
         if text == files.text(path):
             continue
-        written = desk.replace(path, files.mark(path), text)
+        main = path == projection.path
+        intend = partial(_intend, desk, state, place, done.note) if main else _nothing
+        written = desk.replace(path, files.mark(path), text, intend)
         if written is None:
             return False
-        mark = written if path == projection.path else mark
+        mark = written if main else mark
     desk.keep(State(place, mark, done.note))
     return True
+
+
+def _intend(desk: Desk, state: State | None, place: str, note: str, written: str) -> None:
+    desk.intend(state, State(place, written, note))
+
+
+def _nothing(_written: str) -> None:
+    """Files beside the document have no state of their own."""

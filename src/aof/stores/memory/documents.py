@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from aof.core.model.events import Event
@@ -56,9 +56,12 @@ class MemoryDesk:
 
     def append(self, path: str, mark: str, text: str) -> str | None:
         """Add to the text."""
-        return self.replace(path, mark, self.read(path)[0] + text) if mark else None
+        return self.replace(path, mark, self.read(path)[0] + text, str) if mark else None
 
-    def replace(self, path: str, mark: str, text: str) -> str | None:
+    def intend(self, before: State | None, after: State) -> None:
+        """Nobody dies in between."""
+
+    def replace(self, path: str, mark: str, text: str, written: Callable[[str], object]) -> str | None:  # noqa: ARG002 - as above
         """Put another text in its place."""
         if mark != self.mark(path):
             return None

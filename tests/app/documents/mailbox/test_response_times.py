@@ -133,3 +133,15 @@ def test_the_end_of_a_turn_lists_what_is_left_to_do(post: Post) -> None:
 def test_without_a_mailbox_turns_leave_no_trace(post: Post) -> None:
     post.turn("bob")
     assert list(post.fabric.store.events()) == []
+
+
+@requirement("comms.sla.escalation")
+def test_an_escalation_is_an_entry_of_the_worklog(post: Post) -> None:
+    sent = post.send(priority="P0", subject="Port?")
+    post.turn("bob")
+    for _ in range(3):
+        post.fabric.tick()
+    entries = [one for one in post.fabric.worklog_show().entries if one["event_type"] == "escalation.requested"]
+    assert len(entries) == 1
+    text = post.text("WORKLOG.md")
+    assert text.count(f"Escalated: {sent} — Port? — receiver did not ack within P0 window") == 1

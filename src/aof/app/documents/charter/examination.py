@@ -18,7 +18,7 @@ from aof.core.errors.charter import NoCharter
 from aof.core.model.workflow_state import leases
 from aof.documents.charter.outline import sections
 from aof.documents.charter.parse import parse
-from aof.documents.charter.projection import CREATED, PATH, CharterProjection, replayed
+from aof.documents.charter.projection import CREATED, PATH, TYPES, replayed
 from aof.documents.markdown import conflict_marks, heading, scan, tables, unclosed
 from aof.ports.lists import Query
 from aof.ports.store import Scope
@@ -86,8 +86,7 @@ def _findings(environment: Environment, text: str, agent: str | None, changed: t
 
 
 def _events(environment: Environment) -> list[Event]:
-    kinds = CharterProjection.types
-    return [event for event in environment.store.events(task_id="") if event.type.startswith(kinds)]
+    return list(environment.store.told(TYPES))
 
 
 def decisions(worklog: str) -> list[str]:

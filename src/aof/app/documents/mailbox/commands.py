@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents import speakers
 from aof.core.documents.mailbox import escalation, facts, lifecycle, receivers, sending
 from aof.core.documents.mailbox import payload as payloads
@@ -23,7 +24,7 @@ from aof.documents.conflicts import anti_patterns
 from aof.documents.escaping import plain
 from aof.documents.mailbox import payload as blocks
 from aof.documents.mailbox.card import read
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, cards_of
 from aof.documents.projection import lock_of
 from aof.documents.worklog import model as worklog
@@ -38,14 +39,6 @@ class OnMailbox(OnDocument, frozen=True, kw_only=True):
     def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The mailbox."""
         return Needs(names=LOCK, documents=frozenset({facts.PATH}))
-
-
-class LookAtMail(OnMailbox, frozen=True, kw_only=True):
-    """Let the mailbox catch up with the log, and change nothing."""
-
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
-        """Nothing is recorded."""
-        return Decision()
 
 
 class SendMail(OnMailbox, frozen=True, kw_only=True):
@@ -159,7 +152,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The change, with its line."""
-        policy, box = records.policy, Mailbox(records.documents[facts.PATH])
+        policy, box = records.policy, opened(records.documents[facts.PATH])
         found = message_in(box, self.message_id)
         if isinstance(found, AofError):
             return found
@@ -198,7 +191,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         if own is None or not resent(box, records.documents[facts.ARCHIVE], message, own.root):
             return ()
         number = next_number(records.documents, now)
-        return escalation.of_payload(message, own.root, records.policy, number, now)
+        return with_entries(escalation.of_payload(message, own.root, records.policy, number, now), now)
 
 
 class EscalateMail(OnMailbox, frozen=True, kw_only=True):
@@ -214,7 +207,7 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """An entry, and a message."""
         policy = records.policy
-        found = message_in(Mailbox(records.documents[facts.PATH]), self.message_id)
+        found = message_in(opened(records.documents[facts.PATH]), self.message_id)
         if isinstance(found, AofError):
             return found
         if refusal := speakers.refused(policy, self) or limits.line(
@@ -230,7 +223,8 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
                 Call("mail_show", {"message_id": found.message_id}),
             )
         number = next_number(records.documents, now)
-        return Decision(drafts=escalation.by_hand(found, self.reason.strip(), policy, number, now))
+        drafts = escalation.by_hand(found, self.reason.strip(), policy, number, now)
+        return Decision(drafts=with_entries(drafts, now))
 
 
 class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
@@ -244,7 +238,7 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
             records.policy, self, "archive mail"
         ):
             return refusal
-        table = Mailbox(records.documents[facts.PATH]).table(CLOSED)
+        table = opened(records.documents[facts.PATH]).table(CLOSED)
         rows = table.rows if table is not None else ()
         today = day(now)
         old = tuple(
@@ -256,7 +250,7 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
 def next_number(documents: dict[str, str], now: int) -> int:
     """The next free number of the day, over active, closed and archived messages."""
     today = day(now)
-    box = Mailbox(documents[facts.PATH])
+    box = opened(documents[facts.PATH])
     active = (place.title for place in box.outline.cards)
     archived = (place.title for place in cards_of(documents[facts.ARCHIVE]))
     return 1 + max((number_of(one, today) for ids in (active, box.closed_ids, archived) for one in ids), default=0)

@@ -16,7 +16,7 @@ from aof.core.documents.mailbox.message import Message
 from aof.documents.conflicts import anti_patterns
 from aof.documents.mailbox import check, json_view
 from aof.documents.mailbox.card import Problem
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import cards_of, line_number
 from aof.documents.worklog import model as worklog
 from aof.documents.worklog.parser import parse
@@ -43,7 +43,7 @@ def problems(here: Environment, policy: Policy, text: str | None) -> list[Proble
         return []
     ids = frozenset(place.title for place in cards_of(archive))
     found = check.problems(own, policy, ids)
-    found += _against_log(Mailbox(own), _Told(here), bound=policy.binds)
+    found += _against_log(opened(own), _Told(here), bound=policy.binds)
     found += _stale(own, kept)
     found += _beside_worklog(here, Mailbox(own))
     return sorted(found, key=lambda problem: problem.line)
@@ -145,7 +145,7 @@ def _stale(own: str, kept: str) -> Iterator[Problem]:
         said = msgspec.json.decode(kept)
     except msgspec.DecodeError:
         said = None
-    now = json_view.projected(Mailbox(own))
+    now = json_view.projected(opened(own))
     if not isinstance(said, dict) or any(said.get(name) != value for name, value in now.items()):
         yield Problem(1, "stale_projection", f"{JSON} does not say what {facts.PATH} says; export it again", "warning")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from aof.app.commands import unit_of_work
 from aof.app.documents.mailbox import commands
 from aof.app.documents.mailbox.turns import Turns
+from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents.mailbox import escalation, facts, receivers, sending, sla
 from aof.core.documents.mailbox.message import Message
 from aof.core.model.ids import OURSELVES
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import opened
 from aof.ports import store as ports
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ _SCOPE = ports.Scope(names=commands.LOCK)
 
 def overdue(here: Environment, policy: Policy, text: str) -> list[Overdue]:
     """Every message that was not acknowledged in time, oldest first."""
-    box = Mailbox(text)
+    box = opened(text)
     waiting = [head for head in box.heads if head.status == "unread" and head.type != "notify"]
     if not waiting:
         return []
@@ -72,12 +73,12 @@ def escalate(here: Environment, policy: Policy, late: Overdue) -> bool:
     with here.store.unit(_SCOPE) as unit:
         unit_of_work.follow(unit, commands.LOCK, policy)
         texts = {path: unit.document(path) for path in (facts.PATH, facts.ARCHIVE)}
-        found = commands.message_in(Mailbox(texts[facts.PATH]), late.message_id)
+        found = commands.message_in(opened(texts[facts.PATH]), late.message_id)
         if not isinstance(found, Message) or found.status != "unread" or _is_escalated(here, found):
             return False
         now = here.clock.now()
         drafts = escalation.of_overdue(found, late, policy, commands.next_number(texts, now), now)
-        unit.commit(drafts, actor=OURSELVES, agent=None, now=now)
+        unit.commit(with_entries(drafts, now), actor=OURSELVES, agent=None, now=now)
         unit_of_work.follow(unit, commands.LOCK, policy)
     return True
 
@@ -97,7 +98,7 @@ def next_due(here: Environment) -> int | None:
     """The earliest time that an unread message names and that is still to come."""
     with here.store.unit(ports.Scope()) as unit:
         text = unit.document(facts.PATH)
-    waiting = (head for head in Mailbox(text).heads if head.status == "unread" and head.type != "notify")
+    waiting = (head for head in opened(text).heads if head.status == "unread" and head.type != "notify")
     times = (sending.moment(head.response_needed_by) for head in waiting)
     now = here.clock.now()
     return min((when + 1 for when in times if when is not None and when >= now), default=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.app.commands import unit_of_work
+from aof.app.documents import reading
 from aof.app.documents.mailbox import commands, examination, response_times, turns
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
 from aof.core.documents.mailbox import facts, lifecycle, receivers
@@ -14,7 +14,7 @@ from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
 from aof.core.org import acting
 from aof.documents.mailbox import json_view
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.mailbox import opened
 from aof.documents.mailbox.outline import CLOSED
 from aof.ports import store as ports
 
@@ -85,7 +85,7 @@ class MailService:
         """What an agent has still to acknowledge. Reading acknowledges nothing."""
         name = agent or self._principal.actor
         policy = self._policy()
-        box = Mailbox(self._text(policy))
+        box = opened(self._text())
         everybody = (*commands.everybody_in(box, policy), name)
         found = tuple(
             box.card(place).message
@@ -110,7 +110,7 @@ class MailService:
         if self._speaks_for(agent):
             turns.ended(self._environment, agent, channel)
         try:
-            found = examination.left_over(Mailbox(self._text(policy)), agent, policy)
+            found = examination.left_over(opened(self._text()), agent, policy)
         except AofError:  # the turn ends all the same
             return LeftOver()
         unread, unclosed = (
@@ -136,8 +136,8 @@ class MailService:
     ) -> Mails:
         """All open messages, or those from or for somebody; everybody may read every message."""
         policy = self._policy()
-        text = self._text(policy)
-        box = Mailbox(text)
+        text = self._text()
+        box = opened(text)
         found = [box.card(place).message for place in box.outline.cards]
         if closed or status == "closed":
             table = box.table(CLOSED)
@@ -192,7 +192,7 @@ class MailService:
         found = examination.problems(self._environment, policy, text)
         if turn_end:
             name = agent or self._principal.actor
-            found += examination.left_over(Mailbox(self._text(policy)), name, policy)
+            found += examination.left_over(opened(self._text()), name, policy)
         return MailReport(ok=all(one.severity == "warning" for one in found), problems=tuple(found))
 
     def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
@@ -207,7 +207,7 @@ class MailService:
 
     def mail_export(self) -> dict[str, Any]:
         """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
-        return json_view.projected(Mailbox(self._text(self._policy())))
+        return json_view.projected(opened(self._text()))
 
     def _moved(
         self,
@@ -235,14 +235,17 @@ class MailService:
                 unanswered=unanswered,
             )
         )
-        return self._message(full)
+        return self._found(full)
 
     def _message(self, message_id: str) -> Message:
         """A message from the mailbox, else from the archive."""
-        full = self._resolved(message_id)
-        with self._unit() as unit:
-            unit_of_work.follow(unit, commands.LOCK, self._policy())
-            found = commands.message_in(Mailbox(unit.document(facts.PATH)), full)
+        reading.texts(self._environment, facts.DOCUMENT)
+        return self._found(self._resolved(message_id))
+
+    def _found(self, full: str) -> Message:
+        """The same, once the files have caught up."""
+        with self._environment.store.unit(ports.Scope()) as unit:
+            found = commands.message_in(opened(unit.document(facts.PATH)), full)
             if isinstance(found, AofError) and not isinstance(found, MessageNotFound):
                 raise found
             if isinstance(found, Message) and found.is_open:
@@ -258,19 +261,11 @@ class MailService:
         """The whole ID, of which `MSG-` may be left out."""
         return message_id if message_id.startswith("MSG") else f"MSG-{message_id}"
 
-    def _unit(self) -> Any:
-        return self._environment.store.unit(ports.Scope(names=commands.LOCK))
-
-    def _text(self, policy: Policy) -> str:
-        with self._unit() as unit:
-            unit_of_work.follow(unit, commands.LOCK, policy)
-            text: str = unit.document(facts.PATH)
-            return text
+    def _text(self) -> str:
+        return reading.texts(self._environment, facts.DOCUMENT, facts.PATH)[facts.PATH]
 
     def _policy(self) -> Policy:
-        """The policy with the chart, if that can be read: nobody is kept from reading mail."""
-        here = self._environment
-        return here.policy.but(org=here.chart.readable())
+        return reading.policy_of(self._environment)
 
 
 def _part(text: str | None) -> tuple[int, int] | None:

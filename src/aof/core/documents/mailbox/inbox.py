@@ -23,8 +23,10 @@ class InboxRow(msgspec.Struct, frozen=True):
 
 def names(messages: Iterable[Message]) -> tuple[str, ...]:
     """Everybody that messages are from or for, in the order of the messages."""
-    parties = (name for message in messages for name in (message.receiver, message.sender))
-    return tuple(dict.fromkeys(name for name in parties if name and not receivers.is_group(name)))
+    parties: dict[str, None] = {}
+    for message in messages:
+        parties[message.receiver] = parties[message.sender] = None
+    return tuple(name for name in parties if name and not receivers.is_group(name))
 
 
 def inbox(messages: Sequence[Message], policy: Policy, known: Iterable[str] = ()) -> tuple[InboxRow, ...]:
@@ -33,6 +35,9 @@ def inbox(messages: Sequence[Message], policy: Policy, known: Iterable[str] = ()
     waiting: dict[str, list[Message]] = {name: [] for name in everybody}
     for message in messages:
         if message.status != "unread":
+            continue
+        if message.receiver in waiting:  # most mail is for one agent, and groups have no row
+            waiting[message.receiver].append(message)
             continue
         for agent in receivers.members(message, policy, everybody):
             if agent in waiting and not (receivers.is_group(message.receiver) and message.acknowledged_by(agent)):

@@ -8,7 +8,7 @@ first, for it holds what people wrote. Must not know any single document.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -29,15 +29,16 @@ if TYPE_CHECKING:
     from aof.stores.memory.unit import Kept
 
 MOST = 4 * LARGEST  # bytes of a document
-_NOTE = 1_024
+_NOTE = 2_048
 _NO_FILE = ""
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """The note in the lock file."""
+    """The note in the lock file: what was written, and what somebody was about to write."""
 
     boot: str
-    state: State
+    state: State | None
+    intended: State | None = None
 
 
 _decoder = msgspec.json.Decoder(prepare_type(Noted))
@@ -46,9 +47,10 @@ _decoder = msgspec.json.Decoder(prepare_type(Noted))
 class FileDesk:
     """Keeps the contract of `stores.base.documents.Desk`."""
 
-    def __init__(self, parts: Parts, held: Held, boot: str, *, durable: bool) -> None:
+    def __init__(self, parts: Parts, held: Held, path: str, boot: str, *, durable: bool) -> None:
         self._parts = parts
         self._held = held
+        self._main = path
         self._boot = boot
         self._durable = durable
         self._root = parts.paths.root
@@ -59,13 +61,23 @@ class FileDesk:
             noted = _decoder.decode(os.pread(self._held.fd, _NOTE, 0))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        here = Position.parse(noted.state.place.split())
+        state = noted.state
+        if noted.intended is not None and self.mark(self._main) == noted.intended.mark:
+            state = noted.intended
+        here = None if state is None else Position.parse(state.place.split())
         known = noted.boot == self._boot and here is not None and self._parts.reader.holds(here)
-        return noted.state if known else None
+        return state if known else None
 
     def keep(self, state: State) -> None:
         """Note it; what does not fit is not noted, and costs time later."""
-        data = msgspec.json.encode(Noted(self._boot, state))
+        self._note(Noted(self._boot, state))
+
+    def intend(self, before: State | None, after: State) -> None:
+        """Note both, before names are exchanged."""
+        self._note(Noted(self._boot, before, after))
+
+    def _note(self, noted: Noted) -> None:
+        data = msgspec.json.encode(noted)
         data = data.ljust(_NOTE - 1) + b"\n" if len(data) < _NOTE else b" " * (_NOTE - 1) + b"\n"
         self._parts.disk.overwrite(self._held.fd, data, 0)
 
@@ -114,13 +126,14 @@ class FileDesk:
         finally:
             os.close(fd)
 
-    def replace(self, path: str, mark: str, text: str) -> str | None:
+    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:
         """A temporary file takes the place of the one that was read; what somebody wrote meanwhile is put back."""
         disk, place = self._parts.disk, self._path(path)
         temporary = self._parts.paths.temporary_file(path)
         data = text.encode("utf-8", "surrogateescape")
         (disk.write_durable if self._durable else disk.write_new)(temporary, data)
-        written = _mark(seen(temporary))
+        after = _mark(seen(temporary))
+        written(after)
         if self.mark(path) != mark:
             disk.unlink(temporary)
             return None
@@ -128,13 +141,13 @@ class FileDesk:
             disk.rename(temporary, place)
         elif disk.exchange(temporary, place):
             if _mark(seen(temporary)) != mark and disk.exchange(temporary, place):
-                written = ""
+                after = ""
             disk.unlink(temporary)
         else:
             disk.rename(temporary, place)
         if self._durable:
             disk.sync_dir(self._root)
-        return written or None
+        return after or None
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}"
@@ -176,7 +189,10 @@ class ReadOnlyDesk:
         """Nothing is appended."""
         return None
 
-    def replace(self, path: str, mark: str, text: str) -> str | None:
+    def intend(self, before: State | None, after: State) -> None:
+        """Nothing is kept."""
+
+    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:  # noqa: ARG002
         """Only in memory."""
         self._kept.texts[path] = (text, 0)
         return mark

@@ -34,7 +34,9 @@ class Documents:
         lock = next((one for one in held if one.name == name), None)
         if lock is None or not os.fstat(lock.fd).st_nlink:
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
-        documents.follow(FileDesk(self._parts, lock, self._boot, durable=self._durable), projection, facts)
+        documents.follow(
+            FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable), projection, facts
+        )
 
     def text(self, path: str) -> str:
         """A document's file as it lies there."""
