@@ -14,6 +14,7 @@ from aof.core.model.commands import Decide, NeedsOf, OnDocument
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import iso
+from aof.core.org.acting import mismatch
 from aof.core.validation import limits
 from aof.documents.charter.edit import apply
 from aof.documents.charter.parse import parse
@@ -103,7 +104,7 @@ class SignCharter(OnCharter, frozen=True, kw_only=True):
     status: str = model.HANDSHAKE_STATUSES[0]
     notes: str = ""
 
-    def settle(self, records: Records, text: str, now: int) -> Verdict:  # noqa: ARG002 - the rule's signature
+    def settle(self, records: Records, text: str, now: int) -> Verdict:
         """An agent signs for itself; signing again what holds changes nothing."""
         refused = (
             _absent(text)
@@ -113,6 +114,8 @@ class SignCharter(OnCharter, frozen=True, kw_only=True):
         if refused is not None:
             return refused
         charter, agent = parse(text), self.acting
+        if agent != self.actor and not speakers.is_maintainer(records.policy, self.actor):
+            return mismatch(self.actor, agent)
         seat = charter.participant(agent)
         if seat is None or seat.is_observer:
             return NotAllowed(
