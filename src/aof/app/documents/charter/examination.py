@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aof.core.model.events import Event
 
 WORKLOG: Final = "WORKLOG.md"
-_STATUS_BLOCK: Final = re.compile(r"^\W{0,4}Now Working\W", re.MULTILINE)
+_STATUS_BLOCK: Final = re.compile(r"^\W{0,4}(?:Now Working|Maintainer Focus)\W", re.MULTILINE)
 _INDEX: Final = "Decision Index"
 _PATH_LIKE: Final = re.compile(r"[^\s`]*[/.][^\s`]*\Z")
 

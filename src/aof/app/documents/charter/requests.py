@@ -47,6 +47,11 @@ def lane(text: str) -> model.Lane:
     return model.Lane(name=name, owner=owner, patterns=items(scope))
 
 
+def spelled(value: str, allowed: Sequence[str]) -> str:
+    """The value as the charter spells it, whatever the case it was given in."""
+    return next((one for one in allowed if one.casefold() == value.strip().casefold()), value)
+
+
 def delay(text: str) -> int:
     """How long `Notify + Delay` waits."""
     found = seconds(text)

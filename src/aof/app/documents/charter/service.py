@@ -140,6 +140,7 @@ class CharterService:
         actor: str | None = None,
     ) -> CharterShown:
         """Sign the handshake: the agent has read the charter and takes its role and lane."""
+        status = requests.spelled(status, model.HANDSHAKE_STATUSES)
         signed = SignCharter(actor=actor or self._dispatcher.actor, agent=agent, status=status, notes=notes)
         self._dispatcher.dispatch(signed)
         return self.charter_show()
@@ -167,4 +168,13 @@ class CharterService:
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """The parameters that the caller gave."""
     left_out = ("self", "agent", "actor", "reason")
-    return {name: value for name, value in values.items() if name not in left_out and value not in (None, ())}
+    given = {name: value for name, value in values.items() if name not in left_out and value not in (None, ())}
+    return given | {name: requests.spelled(given[name], allowed) for name, allowed in _WORDS.items() if name in given}
+
+
+_WORDS = {
+    "risk_tier": model.RISK_TIERS,
+    "contract_status": model.CONTRACT_STATUSES,
+    "decision_mode": model.DECISION_MODES,
+    "cross_review_mode": model.CROSS_REVIEW_MODES,
+}

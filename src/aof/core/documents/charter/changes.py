@@ -90,7 +90,12 @@ def packed(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
 
 def described(changes: tuple[Change, ...]) -> str:
     """The changes in a few words, for people."""
-    return "; ".join(_WORDS[type(change)](change) for change in changes)
+    said = [_WORDS[type(change)](change) for change in changes if not isinstance(change, Tick)]
+    for done, word in ((True, "done"), (False, "open again")):
+        numbers = [str(one.number) for one in changes if isinstance(one, Tick) and one.done is done]
+        if numbers:
+            said.append(f"kickoff items {', '.join(numbers)} are {word}")
+    return "; ".join(said)
 
 
 _WORDS: Final[dict[type[Change], Callable[[Any], str]]] = {
@@ -104,7 +109,6 @@ _WORDS: Final[dict[type[Change], Callable[[Any], str]]] = {
     SetGate: lambda one: f"gate {one.gate.band} covers {', '.join(one.gate.scope) or 'nothing'}",
     SetWindow: lambda one: f"rebuttals within {one.cycles} cycles",
     SetAcceptance: lambda one: f"{len(one.criteria)} acceptance criteria",
-    Tick: lambda one: f"kickoff item {one.number} is {'done' if one.done else 'open'}",
     Sign: lambda one: f"{one.signature.agent} signs",
 }
 
