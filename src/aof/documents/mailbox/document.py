@@ -19,6 +19,7 @@ from aof.documents.mailbox.tables import Edit, edited
 from aof.documents.markdown import ending, with_ending
 from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 
+_OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
 _UNTOLD = (facts.ESCALATED,)  # nothing in these files tells of it
 
 
@@ -39,9 +40,13 @@ class MailboxDocument:
     def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """The mailbox and its archive with what the events say."""
         writing = _Writing(files, self._policy)
+        if past is not None and not past.applied and "\0" in writing.text:
+            writing.text = ""  # a power cut has taken what only we had written
+        begun = not writing.text.strip() and not writing.archive.strip()
         for event in (*_missing(writing, past), *fresh):
             writing.apply(event)
-        return Rewritten(writing.texts())
+        own = begun or files.note == _OWN
+        return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
 
 
 def _missing(writing: _Writing, past: Past | None) -> list[Event]:
