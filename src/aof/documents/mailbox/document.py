@@ -20,7 +20,7 @@ from aof.documents.markdown import ending, with_ending
 from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 
 _OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
-_UNTOLD = (facts.ESCALATED,)  # nothing in these files tells of it
+_UNTOLD = (facts.ESCALATED, facts.SETTLED)  # nothing in these files tells of it
 
 
 class MailboxDocument:
@@ -109,6 +109,9 @@ class _Writing:
             self._send(event)
         elif event.type == facts.ARCHIVED:
             self.text = without_rows(self.text, frozenset(payload["messageIds"]))
+        elif event.type == facts.SETTLED:
+            box = opened(self.text)
+            self.text = mailbox.settled(box, self._policy, box.heads, [])
         elif event.type in (facts.CHANGED, facts.CLOSED) and opened(self.text).places(payload["messageId"]):
             self._change(event)
 

@@ -298,3 +298,16 @@ def test_a_mailbox_that_was_deleted_comes_back_from_the_log(post: Post) -> None:
     post.write("")
     assert [one.status for one in post.fabric.mail_list().messages] == ["acknowledged"]
     assert post.text() == before
+
+
+@requirement("comms.validate.inbox")
+def test_the_doctor_writes_a_wrong_snapshot_again(post: Post) -> None:
+    post.send()
+    right = post.text()
+    wrong = right.replace("| bob | 1 |", "| bob | 0 |")
+    post.write(wrong)
+    assert "inbox_unread" in [one.code for one in post.fabric.doctor().problems]
+    assert post.text() == wrong
+    assert "inbox_unread" in [one.code for one in post.fabric.doctor(fix=True).healed]
+    assert post.text() == right
+    assert post.fabric.mail_check().problems == ()
