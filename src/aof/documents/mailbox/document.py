@@ -100,6 +100,8 @@ class _Writing:
         if event.type == facts.ARCHIVED:
             return not set(payload["messageIds"]) & set(opened(self.text).closed_ids)
         _, ack = facts.change_in(payload)
+        if event.type == facts.CLOSED and opened(self.text).places(payload["messageId"]):
+            return False  # the archive was written, and then the writer died
         return (event.type == facts.CHANGED and _said(ack, self.text)) or _said(ack, self.archive)
 
     def apply(self, event: Event) -> None:
