@@ -19,7 +19,8 @@ from aof.documents.mailbox.tables import Edit, edited
 from aof.documents.markdown import ending, with_ending
 from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 
-_UNTOLD = (facts.ESCALATED,)  # nothing in these files tells of it
+_OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
+_UNTOLD = (facts.ESCALATED, facts.SETTLED)  # nothing in these files tells of it
 
 
 class MailboxDocument:
@@ -39,9 +40,13 @@ class MailboxDocument:
     def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """The mailbox and its archive with what the events say."""
         writing = _Writing(files, self._policy)
+        if past is not None and not past.applied and "\0" in writing.text:
+            writing.text = ""  # a power cut has taken what only we had written
+        begun = not writing.text.strip() and not writing.archive.strip()
         for event in (*_missing(writing, past), *fresh):
             writing.apply(event)
-        return Rewritten(writing.texts())
+        own = begun or files.note == _OWN
+        return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
 
 
 def _missing(writing: _Writing, past: Past | None) -> list[Event]:
@@ -95,6 +100,8 @@ class _Writing:
         if event.type == facts.ARCHIVED:
             return not set(payload["messageIds"]) & set(opened(self.text).closed_ids)
         _, ack = facts.change_in(payload)
+        if event.type == facts.CLOSED and opened(self.text).places(payload["messageId"]):
+            return False  # the archive was written, and then the writer died
         return (event.type == facts.CHANGED and _said(ack, self.text)) or _said(ack, self.archive)
 
     def apply(self, event: Event) -> None:
@@ -104,6 +111,9 @@ class _Writing:
             self._send(event)
         elif event.type == facts.ARCHIVED:
             self.text = without_rows(self.text, frozenset(payload["messageIds"]))
+        elif event.type == facts.SETTLED:
+            box = opened(self.text)
+            self.text = mailbox.settled(box, self._policy, box.heads, [])
         elif event.type in (facts.CHANGED, facts.CLOSED) and opened(self.text).places(payload["messageId"]):
             self._change(event)
 

@@ -7,6 +7,8 @@ import difflib
 import pytest
 
 from aof.core.documents.mailbox import facts
+from aof.core.model.policy import Policy
+from aof.testing import FakeClock, memory_fabric
 from tests.app.documents.mailbox.conftest import Post
 from tests.support.mail import objections
 from tests.support.requirements import requirement
@@ -253,13 +255,18 @@ def test_an_answer_that_nobody_gave_through_aof_is_reported_by_line(post: Post) 
     assert not post.fabric.mail_check().ok
 
 
-def test_nobody_answers_for_another(post: Post) -> None:
+def test_where_callers_are_bound_nobody_answers_for_another() -> None:
+    fabric = memory_fabric("maya", policy=Policy(maintainers=("maya",), strict=True))
+    post = Post(fabric, FakeClock(), None)
     sent = post.send()
-    mallory = post.fabric.as_actor("mallory")
+    mallory = fabric.as_actor("mallory")
     assert post.refused(mallory.mail_ack, sent, agent="bob", reason="read").code == "actor_mismatch"
     assert post.refused(mallory.mail_send, "cyd", "x", from_agent="bob").code == "actor_mismatch"
-    post.fabric.as_actor("bob").mail_ack(sent, reason="read")
-    assert post.fabric.mail_show(sent).status == "acknowledged"
+    fabric.as_actor("bob").mail_ack(sent, reason="read")
+    assert fabric.mail_show(sent).status == "acknowledged"
+    text = post.text().replace("— read", "— read\n**Ack:** bob — 2026-01-05 — and done")
+    post.write(text)
+    assert [(one.code, one.severity) for one in fabric.mail_check().problems] == [("unproven_ack", "error")]
 
 
 @pytest.mark.parametrize(
@@ -291,3 +298,16 @@ def test_a_mailbox_that_was_deleted_comes_back_from_the_log(post: Post) -> None:
     post.write("")
     assert [one.status for one in post.fabric.mail_list().messages] == ["acknowledged"]
     assert post.text() == before
+
+
+@requirement("comms.validate.inbox")
+def test_the_doctor_writes_a_wrong_snapshot_again(post: Post) -> None:
+    post.send()
+    right = post.text()
+    wrong = right.replace("| bob | 1 |", "| bob | 0 |")
+    post.write(wrong)
+    assert "inbox_unread" in [one.code for one in post.fabric.doctor().problems]
+    assert post.text() == wrong
+    assert "inbox_unread" in [one.code for one in post.fabric.doctor(fix=True).healed]
+    assert post.text() == right
+    assert post.fabric.mail_check().problems == ()

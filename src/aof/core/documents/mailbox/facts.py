@@ -22,6 +22,7 @@ CHANGED: Final = "document.mail.changed"
 CLOSED: Final = "document.mail.closed"
 ESCALATED: Final = "document.mail.escalated"
 ARCHIVED: Final = "document.mail.archived"
+SETTLED: Final = "document.mail.settled"
 TURN_BEGAN: Final = "agent.turn.began"
 TURN_ENDED: Final = "agent.turn.ended"
 
@@ -54,6 +55,11 @@ def escalated(message_id: str, agent: str, text: str) -> Draft:
 def archived(ids: tuple[str, ...]) -> Draft:
     """Rows of the closed summary were removed; the archive has the messages."""
     return _draft(ARCHIVED, messageIds=list(ids))
+
+
+def settled() -> Draft:
+    """The tables were written again from the cards."""
+    return _draft(SETTLED)
 
 
 def turn(kind: str, agent: str, channel: str) -> Draft:
