@@ -149,7 +149,24 @@ def _problems(
     found = files.diagnose()
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    return (*found.problems, *judged, *_of_chart(org)), found.advice
+    problems = (*found.problems, *judged, *_of_chart(org))
+    if problems:
+        return problems, found.advice  # documents follow from what must be right first
+    return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+
+
+def _of_documents(environment: Environment) -> Iterator[Problem]:
+    """What is wrong with documents that people write too: nothing is lost, and a person has to judge it."""
+    from aof.app.documents import worklog_check
+    from aof.documents.worklog.model import PATH
+
+    try:
+        for finding in worklog_check.of_file(environment):
+            if finding.severity == "error":
+                place = f"{PATH}:{finding.line}" if finding.line else PATH
+                yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
+    except AofError as error:
+        yield Problem("document_unusable", PATH, error.message, error.hint)
 
 
 def _of_chart(org: OrgSource | None) -> Iterator[Problem]:

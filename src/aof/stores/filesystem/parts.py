@@ -37,6 +37,8 @@ _TRIES = 50
 class Parts:
     """What one process has of one data directory."""
 
+    repairs: bool = True
+
     def __init__(
         self,
         root: str,

@@ -55,7 +55,7 @@ class ReadOnlyUnit(MemoryUnit):
 
     def follow(self, projection: Projection) -> None:
         """What the document would be if it could be written; its files stay as they are."""
-        documents.follow(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept), projection, self)
+        documents.follow(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept.texts), projection, self)
 
     def document(self, path: str) -> str:
         """The text of a document's file, with what it lacks of the log."""

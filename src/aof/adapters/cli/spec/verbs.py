@@ -37,7 +37,7 @@ OWN: tuple[Verb, ...] = (
         "surfaces:mcp",
         section="connect",
         order=20,
-        options=(Option("--tools", "which tools to list: core, handoff, all; separated by commas", metavar="T"),),
+        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
         example="aof mcp --tools core,handoff",
     ),
     Verb(
