@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
 
 
 class ProjectFolder:
@@ -17,9 +17,9 @@ class ProjectFolder:
         parts = [part for part in path.split("/") if part not in ("", ".")]
         if path.startswith("/") or ".." in parts or "\0" in path or not parts:
             return False
-        beneath = Beneath(self.path)
-        beneath.begin()
+        folder = ConfinedFolder(self.path)
+        folder.begin()
         try:
-            return beneath.has("/".join((self.path, *parts)))
+            return folder.has("/".join((self.path, *parts)))
         except OSError:
             return False

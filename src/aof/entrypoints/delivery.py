@@ -30,7 +30,7 @@ from aof.core.errors.org import NotAllowed
 from aof.core.errors.storage import SettingsUnusable
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.notifier import ChannelFailed, Delivery
-from aof.ports.trust import Command, Trust
+from aof.ports.trust import CommandLine, Trust
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.records.deliveries import DeliveryFiles
 
@@ -51,7 +51,7 @@ class Configured(NamedTuple):
 
     plan: Plan
     address: Address
-    command: Command
+    command: CommandLine
 
 
 class ChannelReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

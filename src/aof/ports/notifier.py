@@ -1,7 +1,7 @@
 """Telling people that a task needs them. Above: the application, after a commit. Below: a command, a file, a channel.
 
-A notifier is told what has happened already; whatever becomes of the telling changes nothing any more. A channel leads
-out of the machine, so it is never used while somebody waits: an outbox follows the log and keeps how far it has come.
+A notifier is called after the change; its failure changes nothing. A channel leads out of the machine, so nobody waits
+for it: an outbox follows the log and keeps how far it has come.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 
 
 class Notifier(Protocol):
-    """Whoever is to be told."""
+    """Receives notifications."""
 
     def notify(self, notification: Notification) -> None:
         """Pass it on. May fail; nobody waits for an answer."""

@@ -15,6 +15,7 @@ from aof.app.operations.rows import (
     maintenance,
     org,
     queries,
+    review,
     tasks,
     workflows,
     worklog,
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *mail.ROWS, *charter.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *mail.ROWS, *charter.ROWS,
     *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

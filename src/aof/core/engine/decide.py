@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.engine import decide_gated, update
+from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
@@ -31,7 +31,18 @@ from aof.core.workflows import control, failures
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
-    """What the command does to what is loaded; the same input always gives the same answer."""
+    """What the command does to what is loaded; the same input always gives the same answer.
+
+    A request that was carried out before is answered again before anything else: its run may have ended since.
+    """
+    if command.key is None:
+        return _held(records, command, now)
+    again = repetition.repeated(records.tasks.get(command.task_id), command)
+    return again or repetition.remembered(_held(records, command, now), command)
+
+
+def _held(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """The decision as far as the gates of the session charter let it pass."""
     verdict = _decided(records, command, now)
     return session_gates.held(records, command, verdict) if records.policy.gates else verdict
 

@@ -14,7 +14,7 @@ from aof.core.model.commands import Decide, NeedsOf, OnDocument
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import iso
-from aof.core.org.acting import mismatch
+from aof.core.org.impersonation import mismatch
 from aof.core.validation import limits
 from aof.documents.charter.edit import apply
 from aof.documents.charter.parse import parse

@@ -74,9 +74,8 @@ class ConflictService:
         """One of them, with every version and every entry that belongs to it."""
         known = self._standing()
         dispute = known.dispute(conflict_id)
-        found: Proposal | Dispute | Review | None = dispute or next(
-            (one for one in (*known.proposals, *known.reviews) if one.id == conflict_id), None
-        )
+        every: list[Proposal | Dispute | Review] = [*known.proposals, *known.reviews]
+        found = dispute or next((one for one in every if one.id == conflict_id), None)
         if found is None:
             raise ConflictNotFound(
                 f"no proposal, disagreement or escalation is called {conflict_id[:80]!r}",

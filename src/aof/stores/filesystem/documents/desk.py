@@ -22,7 +22,7 @@ from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position
 
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.io.paths import Paths
     from aof.stores.filesystem.log.reader import Reader
     from aof.stores.filesystem.parts import Parts
@@ -46,7 +46,7 @@ _decoder = msgspec.json.Decoder(prepare_type(Noted))
 class FileDesk:
     """Keeps the contract of `stores.base.documents.Desk`."""
 
-    def __init__(self, parts: Parts, held: Held, path: str, boot: str, *, durable: bool) -> None:
+    def __init__(self, parts: Parts, held: HeldLock, path: str, boot: str, *, durable: bool) -> None:
         self._parts = parts
         self._held = held
         self._main = path

@@ -16,7 +16,7 @@ from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.working_copy import markdown
 
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.parts import Parts
 
 
@@ -29,7 +29,7 @@ class Documents:
         self._durable = durable
         self._thought: dict[str, tuple[str, int]] = {}
 
-    def follow(self, projection: Projection, held: list[Held], facts: Facts) -> None:
+    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
         """Let a document catch up under its lock, which must be held and must not have been deleted."""
         if not self._parts.repairs:  # what the files lack is only thought of
             documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
