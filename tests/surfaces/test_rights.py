@@ -93,8 +93,10 @@ def test_everybody_reads(column: Column) -> None:
     needed["workflow_show"] = {"name": task_id}
     needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
+    needed["handoff_chain"] = on_task
+    needed |= {"workflow_show": {"name": task_id}, "context_show": on_task}
     for name in READS:
-        if name == "handoff":
+        if name in ("handoff_show", "handoff_group"):
             continue  # there is none to look at
         row = BY_NAME[name]
         perform(fabric, row, parameters(row, needed.get(name, {})), Caller(column.name, session=column.name))

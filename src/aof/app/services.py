@@ -10,6 +10,7 @@ from aof.app.documents.charter import service as charter
 from aof.app.documents.conflicts import service as conflicts
 from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import service as handoffs
+from aof.app.handoffs import shared_work
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -82,7 +83,12 @@ class Services:
     @cached_property
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
-        return handoffs.HandoffService(self.environment)
+        return handoffs.HandoffService(self.environment, self.dispatcher)
+
+    @cached_property
+    def shared_work(self) -> shared_work.SharedWorkService:
+        """What the agents of a workflow share."""
+        return shared_work.SharedWorkService(self.environment, self.dispatcher)
 
     @cached_property
     def charter(self) -> charter.CharterService:

@@ -316,3 +316,17 @@ def test_an_edit_by_hand_stays_and_other_changes_go_around_it(root: Path, fabric
     text = (root / "SESSION_CHARTER.md").read_text(encoding="utf-8")
     assert "<!-- mine -->" in text
     assert fabric.charter_show().milestone == "Second release"
+
+
+def test_a_lock_on_a_file_of_another_lane_is_reported(fabric: Fabric) -> None:
+    task_id = fabric.create("Write the guide").task_id
+    ada = fabric.as_actor("ada")
+    ada.claim(task_id, agent="ada")
+    ada.lock("src/api/a.py", task_id=task_id)
+    assert found(fabric) == {}
+    ada.lock("docs/guide.md", task_id=task_id)
+    assert found(fabric) == {
+        "lock_outside_lane": [f"ada has locked docs/guide.md for {task_id}, which belongs to bob (lane docs)"]
+    }
+    ada.release(task_id)
+    assert found(fabric) == {}

@@ -201,7 +201,7 @@ def _lane_of(charter: Charter, agent: str) -> str | None:
 
 def _of_locks(environment: Environment, charter: Charter) -> Iterator[Finding]:
     for task in environment.store.find(Query(status=("in-progress",))).tasks:
-        for lock in getattr(task, "locks", ()):
+        for lock in task.locks:
             lane = check.owners_of(charter.lanes, [lock.path]).get(lock.path)
             if lane is not None and not lane.shared and lane.owner != lock.agent:
                 what = f"{lock.agent} has locked {lock.path} for {task.id}, which {_owned(lane)}"
