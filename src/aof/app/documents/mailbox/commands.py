@@ -242,7 +242,7 @@ def _last(text: str, begin: str, today: str, known: int, ids: Callable[[], Itera
     found = re.findall(rf"\n{re.escape(begin)}MSG-{today.replace('-', '')}-([0-9]{{3,9}})\b", text)
     if max(map(int, found), default=0) <= known:
         return known
-    return max(known, *(number_of(one, today) for one in ids()))
+    return max([known, *(number_of(one, today) for one in ids())])
 
 
 def message_in(box: Mailbox, message_id: str) -> Message | AofError:
