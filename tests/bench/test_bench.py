@@ -10,7 +10,7 @@ import pytest
 
 from aof.bench import rounds
 from aof.bench.rounds import Entry, Figure, Subject
-from aof.bench.table import Need, Part, Row, render
+from aof.bench.table import Need, Part, TableRow, render
 from bench.__main__ import main
 
 
@@ -43,7 +43,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
     assert [part for part in parts if part != "Backlog.md"] == [
-        "The disk", "AOF", "Others", "Size", "The command line", "Service", "MCP", "Siege",
+        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Service", "MCP", "Siege",
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
@@ -51,6 +51,9 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "commits, 8 processes",
         "8 processes beside 1",
         "AOF, 8 processes",
+        "entries, 1 process",
+        "entries, 8 processes",
+        "an entry in a WORKLOG of 20,000 lines",
         "lifecycle, durable",
         "tick, dry, all explained",
         "from ready to the agent's first step",
@@ -95,5 +98,7 @@ def test_a_requirement_is_met_or_missed(need: Need, ratio: float, verdict: str) 
 
 
 def test_the_last_line_counts_what_is_met() -> None:
-    rows = [Row(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))]
+    rows = [
+        TableRow(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))
+    ]
     assert render({}, [Part("Some", tuple(rows))]).endswith("1 of 2 requirements met; missed: slow")

@@ -279,7 +279,7 @@ page with what really happens: in Python, on the command line, over MCP (stdio a
 
 `yes`: it is done. Anything else is the code of the refusal. "Own" is a task that the caller made, runs or has run,
 "another's" one that it did not. The first seven columns are with an org chart: kinds of agents that it lists, a
-maintainer of `aof.toml` who is no agent of the chart, and a name that neither knows. A session, a token and a run
+maintainer of `aof.toml` who is not an agent of the chart, and a name that neither knows. A session, a token and a run
 are one actor. On the command line and in Python, without a run's secret, only a name is given; where that makes a
 difference, the cell says so. [Security](../explanation/security.md) says why.
 

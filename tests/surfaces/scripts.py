@@ -167,7 +167,7 @@ def teaming(tape: Tape) -> None:
     tape.refused("handoff", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
     tape.ask("tick", dry_run=True)
     tape.ask("session_end", agent="nobody")
-    tape.ask("send", messages=["this is no message of the protocol"])
+    tape.ask("send", messages=["this is not a message of the protocol"])
     tape.refused("session_end", "invalid", run="nothing")
 
 

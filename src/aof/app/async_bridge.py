@@ -1,6 +1,6 @@
 """The one way from async to sync: what servers share that wait for many clients at once.
 
-The fabric is synchronous, and a server has few threads for it. So nobody who only waits holds one: `Follower` looks at
+The fabric is synchronous, and a server has few threads for it. So a waiting call holds none: `Follower` looks at
 the log for all of them, and `asked` makes a call that waits for work as many short ones. Must not know any surface.
 """
 
@@ -18,8 +18,8 @@ import msgspec
 from aof.app.commands.retryable import PASSING, Passing, may_pass
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.app.operations.rows.org import Send
-from aof.app.operations.rows.tasks import Claim
+from aof.app.operations.rows.org import SendParams
+from aof.app.operations.rows.tasks import ClaimParams
 from aof.app.operations.spec import Params
 from aof.core.errors.base import AofError
 from aof.core.errors.tasks import NothingReady
@@ -62,7 +62,7 @@ class Follower:
                     self.head = await anyio.to_thread.run_sync(self.fabric.store.head)
                     self._news.set()
                     self._news = anyio.Event()
-            except AofError:  # whoever asks is told; here it would be told again and again
+            except AofError:  # the caller gets the error; here it would be repeated endlessly
                 await anyio.sleep(PATIENCE)
             except Exception as error:  # noqa: BLE001 - who waits here is everybody: look again, but say so
                 record("following the log", error)
@@ -89,10 +89,10 @@ async def asked(
 ) -> _Answer:
     """Do the work in a thread. What waits for something to do tries again whenever something has happened.
 
-    `gone` tells that nobody waits for the answer any more: nothing is claimed for who cannot learn of it.
+    `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
     """
-    if not isinstance(params, Claim) or not params.wait:
-        is_long = isinstance(params, Send) and len(params.messages) > _LONG_SEND
+    if not isinstance(params, ClaimParams) or not params.wait:
+        is_long = isinstance(params, SendParams) and len(params.messages) > _LONG_SEND
         return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
     deadline = anyio.current_time() + params.wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import Held
+    from aof.app.runs.claimed_run import ClaimedRun
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
@@ -53,7 +53,7 @@ class Facade:
 
     services: Services
 
-    def _held(self, grant: Grant) -> Held:
+    def _held(self, grant: Grant) -> ClaimedRun:
         """The run that was granted, with the operations that its holder needs."""
         raise NotImplementedError
 
@@ -267,66 +267,82 @@ class Facade:
         reason: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
         return self.services.tasks.update(
-            task_id, body=body, status=status, reason=reason, run=run, agent=agent, actor=actor
+            task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
-    def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
+    def edit(self, task_id: str, *, key: str | None = None, actor: str | None = None, **changes: Any) -> Edited:
         """Change title, description, priority, routing and the like."""
-        return self.services.tasks.edit(task_id, actor=actor, **changes)
+        return self.services.tasks.edit(task_id, key=key, actor=actor, **changes)
 
-    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def cancel(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.tasks.cancel(task_id, reason=reason, actor=actor)
+        return self.services.tasks.cancel(task_id, reason=reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self.services.tasks.settle(task_id, actor=actor)
 
-    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
+    def block(
+        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.tasks.block(task_id, reason=reason, kind=kind, actor=actor)
+        return self.services.tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
 
-    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Make a blocked task ready again."""
-        return self.services.tasks.unblock(task_id, actor=actor)
+        return self.services.tasks.unblock(task_id, key=key, actor=actor)
 
-    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def pause(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.tasks.pause(task_id, reason=reason, actor=actor)
+        return self.services.tasks.pause(task_id, reason=reason, key=key, actor=actor)
 
-    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Let a paused task go on."""
-        return self.services.tasks.resume(task_id, actor=actor)
+        return self.services.tasks.resume(task_id, key=key, actor=actor)
 
-    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
+    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.tasks.retry(task_id, reason=reason, actor=actor)
+        return self.services.tasks.retry(task_id, reason=reason, key=key, actor=actor)
 
-    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Put a finished task away."""
-        return self.services.tasks.archive(task_id, actor=actor)
+        return self.services.tasks.archive(task_id, key=key, actor=actor)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""
-        return self.services.tasks.dep_add(task_id, blocker_id, actor=actor)
+        return self.services.tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task no longer wait for another one."""
-        return self.services.tasks.dep_remove(task_id, blocker_id, actor=actor)
+        return self.services.tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
 
     def link(
-        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self.services.tasks.link(task_id, kind, target, reason=reason, actor=actor)
+        return self.services.tasks.link(task_id, kind, target, reason=reason, key=key, actor=actor)
 
-    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
-        return self.services.tasks.unlink(task_id, kind, target, actor=actor)
+    def unlink(
+        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+    ) -> Moved:
+        """Remove a link between a task and something else."""
+        return self.services.tasks.unlink(task_id, kind, target, key=key, actor=actor)
 
     def claim(
         self,
@@ -339,7 +355,7 @@ class Facade:
         worker: str = "pull",
         hop: str | None = None,
         actor: str | None = None,
-    ) -> Held:
+    ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
@@ -351,7 +367,7 @@ class Facade:
             )
         )
 
-    def own_run(self) -> Held:
+    def own_run(self) -> ClaimedRun:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
         return self._held(self.services.runs.own_run())
 
@@ -362,10 +378,16 @@ class Facade:
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
 
     def release(
-        self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
+        self,
+        task_id: str,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        reason: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason)
+        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
 
     def progress(
         self,
@@ -379,6 +401,7 @@ class Facade:
         facts: dict[str, Any] | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Reported:
         """Report progress of the current run."""
         return self.services.runs.progress(
@@ -391,6 +414,7 @@ class Facade:
             facts=facts,
             run=run,
             agent=agent,
+            key=key,
         )
 
     def complete(
@@ -409,6 +433,7 @@ class Facade:
         hop: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
@@ -426,6 +451,7 @@ class Facade:
             hop=hop,
             run=run,
             agent=agent,
+            key=key,
             actor=actor,
         )
 
@@ -439,23 +465,36 @@ class Facade:
         retryable: bool = True,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
         return self.services.runs.fail(
-            task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent
+            task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
     def approve(
-        self, task_id: str, *, reason: str | None = None, hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.runs.approve(task_id, reason=reason, hop=hop, actor=actor)
+        return self.services.runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
 
     def reject(
-        self, task_id: str, *, blockers: Sequence[str], hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        blockers: Sequence[str],
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, actor=actor)
+        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, key=key, actor=actor)
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -481,7 +520,7 @@ class Facade:
         risk: str | None = None,
         autonomy_level: int | None = None,
     ) -> Route:
-        """Who would get a task, or one that asked for this, and why; and why the others would not."""
+        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         return self.services.org.org_route(
             task_id,
             agent=agent,
@@ -512,7 +551,7 @@ class Facade:
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
         limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
         followed by a pause as long as it took, so that others get half of the time.
         """
@@ -762,7 +801,7 @@ class Facade:
         return self.services.worklog.worklog_compact(agent=agent, actor=actor)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
         return self.services.scheduler.tick(dry_run=dry_run)
 
     def recover(self) -> tuple[Recovered, ...]:

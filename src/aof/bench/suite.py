@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import fabric, machine, report, rounds, service, sizes, startup
+from aof.bench import documents, fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
-from aof.bench.table import Part, Row
+from aof.bench.table import Part, TableRow
 from aof.ports.progress import Say
 
 _ENOUGH = 50  # commits: with fewer it is a quick run
 
 
-class Plan(NamedTuple):
+class BenchPlan(NamedTuple):
     """How much is measured."""
 
     rounds: int = 9
@@ -28,12 +28,12 @@ class Plan(NamedTuple):
     calls: int = 15
 
     @staticmethod
-    def quick() -> Plan:
+    def quick() -> BenchPlan:
         """A few seconds, to see that it works; no figures to quote."""
-        return Plan(rounds=2, seconds=0.15, sizes=(200,), commits=5, calls=2)
+        return BenchPlan(rounds=2, seconds=0.15, sizes=(200,), commits=5, calls=2)
 
 
-class Run(NamedTuple):
+class BenchRun(NamedTuple):
     """What was found where."""
 
     machine: dict[str, str]
@@ -43,28 +43,29 @@ class Run(NamedTuple):
         """Everything that the table shows, unrounded."""
         return {"machine": self.machine, "rows": [{"part": part.title} | row.as_json() for part, row in self._rows()]}
 
-    def _rows(self) -> Iterator[tuple[Part, Row]]:
+    def _rows(self) -> Iterator[tuple[Part, TableRow]]:
         return ((part, row) for part in self.parts for row in part.rows)
 
 
 def measure(
-    plan: Plan,
+    plan: BenchPlan,
     folder: Path,
     *,
     say: Say,
     others: Sequence[Subject] = (),
     compared: Callable[[dict[str, Series]], Part] | None = None,
     parser: sizes.Parser | None = None,
-) -> Run:
+) -> BenchRun:
     """Measure everything below a folder; `others` take turns with ours, `parser` with building the index."""
     header = machine.describe(folder)
     if not machine.is_disk(folder):
-        header["WARNING"] = "this is no disk, a flush does nothing here: name a folder on one with --dir"
+        header["WARNING"] = "this is not a disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
     log_bytes = fabric.bytes_per_commit(place)
     found = rounds.in_turns(report.entries(others), folder, rounds=plan.rounds, seconds=plan.seconds, say=say)
     parts = [report.limits(found), report.lifecycles(found, log_bytes)]
+    parts.append(report.written(found, documents.measure(folder / "documents", entries=plan.commits, say=say)))
     if compared is not None:
         parts.append(compared(found))
     measured = [sizes.measure(folder, tasks, commits=plan.commits, say=say, parser=parser) for tasks in plan.sizes]
@@ -73,7 +74,7 @@ def measure(
         calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
         parts.append(report.calls(calls, plan.sizes))
         parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
-    return Run(header, [part for part in parts if part.rows])
+    return BenchRun(header, [part for part in parts if part.rows])
 
 
 @contextmanager

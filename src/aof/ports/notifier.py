@@ -1,6 +1,6 @@
 """Telling people that a task needs them. Above: the application, after a commit. Below: a command, a file, a test.
 
-A notifier is told what has happened already; whatever becomes of the telling changes nothing any more.
+A notifier is called after the change; its failure changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 
 
 class Notifier(Protocol):
-    """Whoever is to be told."""
+    """Receives notifications."""
 
     def notify(self, notification: Notification) -> None:
         """Pass it on. May fail; nobody waits for an answer."""

@@ -12,6 +12,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy, WorklogPolicy
 from aof.documents.worklog.parser import parse
+from aof.entrypoints.bootstrap import diagnose, export_data_dir, import_data_dir
 from aof.testing import FakeClock, memory_fabric
 from tests.support.requirements import requirement
 from tests.support.room import Room
@@ -392,3 +393,35 @@ def test_a_file_with_windows_line_endings_keeps_them(fabric: Fabric, worklog: Pa
     data = worklog.read_bytes()
     assert data.count(b"\n") == data.count(b"\r\n")
     assert codes(fabric) == []
+
+
+def test_doctor_names_an_edited_entry_and_leaves_everything_as_it_is(room: Room, fabric: Fabric, worklog: Path) -> None:
+    fabric.worklog_add("escalation.requested", agent="ada", subject="First", body="All is well.")
+    fabric.worklog_add("escalation.requested", agent="ada", subject="Second")
+    assert fabric.doctor().advice == ()
+    worklog.write_text(worklog.read_text().replace("All is well.", "All is lost."))
+    before = worklog.read_bytes()
+    found = fabric.doctor()
+    assert found.ok
+    assert [(one.code, one.path.startswith("WORKLOG.md:")) for one in found.advice] == [("entry_edited", True)]
+    assert worklog.read_bytes() == before
+
+
+def test_doctor_on_its_own_only_thinks_of_what_the_file_lacks(room: Room, worklog: Path) -> None:
+    room.fabric.create("Write it", review=False)
+    room.fabric.claim("001", agent="ada")
+    room.fabric.close()
+    assert diagnose(room.root, clock=room.clock).ok
+    assert not worklog.exists()
+
+
+def test_an_export_takes_the_documents_along(room: Room, fabric: Fabric, worklog: Path, tmp_path: Path) -> None:
+    fabric.worklog_decide("take it along", owner="ada")
+    before = fabric.worklog_show().entries
+    fabric.close()
+    export_data_dir(room.root, str(tmp_path / "all.tar.gz"))
+    import_data_dir(tmp_path / "copy" / ".aof", str(tmp_path / "all.tar.gz"))
+    other = Room(tmp_path / "copy" / ".aof", room.clock)
+    assert other.fabric.worklog_show().entries == before
+    assert (other.root / "WORKLOG.md").read_bytes() == worklog.read_bytes()
+    other.fabric.close()

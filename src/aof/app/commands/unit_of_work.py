@@ -1,6 +1,6 @@
 """Load, decide, commit: how every command is carried out, on whatever store.
 
-First with the locks that are surely needed; when it turns out that more is read, everything is let go and begun anew
+First with the locks that are surely needed; if it turns out that more is read, it releases all and starts over
 with the union, so that no decision rests on something that was not locked. Must not know any surface or any rule.
 """
 
@@ -16,9 +16,10 @@ from aof.core.engine import decide, needs
 from aof.core.errors.base import AofError, Unavailable
 from aof.core.errors.storage import CommitUnknown
 from aof.core.errors.tasks import AnotherTask, UnreadableTask
+from aof.core.evolve.task import evolve
 from aof.core.model import commands
 from aof.core.model.commands import ImportEdit, OnTask
-from aof.core.model.events import Event
+from aof.core.model.events import Event, is_remark
 from aof.core.model.ids import TAG_DIGITS, run_place
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -48,7 +49,9 @@ def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done
     while True:
         try:
             with store.unit(scope) as unit:
-                return _within(unit, scope, clock, policy, command)
+                done = _within(unit, scope, clock, policy, command)
+                again = done.decision.repeats
+                return done if again is None else _answered(store, command.task_id, again, done.decision)
         except ScopeTooNarrow as wider:
             scope = scope.union(wider.scope)
 
@@ -84,10 +87,23 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
     return Done(unit.task(subject), events, verdict)
 
 
-def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
-    """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
+def _answered(store: Store, task_id: str, key: str, decision: Decision) -> Done:
+    """What a command did when it was first given: its events, and the task as they left it."""
+    history = tuple(store.events(task_id=task_id))
+    asked = next(event for event in reversed(history) if event.payload.get("idempotency", {}).get("value") == key)
+    place, size = asked.commit
+    end = asked.seq - place + size
+    task: Task | None = None
+    for event in history:
+        if event.seq <= end and not is_remark(event):
+            task = evolve(task, event)
+    return Done(task, tuple(event for event in history if asked.seq <= event.seq <= end), decision)
 
-    What cannot be taken in stops a command on that very task; for all others the task is as the log has it.
+
+def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
+    """What people did to the files of the loaded tasks becomes part of the log first; returns whether anything did.
+
+    What cannot be imported stops a command on that very task; for all others the task is as the log has it.
     """
     taken = False
     for task_id in records.tasks:
@@ -112,7 +128,7 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
     if isinstance(problem, (UnreadableTask, AnotherTask)):
         return problem
     return UnreadableTask(
-        f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
+        f"the change made by hand to the file of {task_id} cannot be imported: {problem.message}",
         f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
         task_id=task_id,
         reason=problem.code,
@@ -197,7 +213,7 @@ def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
-    """One task as it is now, with a person's edit of it taken in."""
+    """One task as it is now, with a person's edit of it imported."""
     return settle(store, clock, policy, task_id)[1]
 
 
@@ -206,7 +222,7 @@ def settle(
 ) -> tuple[Task | None, Task | None]:
     """Take in what a person did to a task's file: the task as the log had it, and as it is now.
 
-    `odd` says that there is something to take in, which spares a look.
+    `odd` says that there is something to import, which saves a look.
     """
     own = frozenset({task_id})
     scope = Scope(write=own) if odd else Scope(read=own)
@@ -221,7 +237,7 @@ def settle(
 
 
 def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
-    """Why what a person did to a task's file cannot be taken in; None when it can. Changes nothing."""
+    """Why a person's change to a task's file cannot be imported; None when it can. Changes nothing."""
     scope = Scope(read=frozenset({task_id}))
     while True:
         try:

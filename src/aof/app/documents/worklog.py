@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from aof.app.documents import reading
+from aof.app.documents import reading, worklog_check
 from aof.app.operations.results import Result
-from aof.core.documents import speakers
-from aof.core.errors.base import AofError
-from aof.core.model.times import iso, millis
+from aof.core.model.times import iso
 from aof.core.validation import limits
-from aof.core.validation.findings import Finding
-from aof.documents.worklog import check, commands, envelope, projection, wording
-from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType, Worklog
+from aof.documents.worklog import commands, envelope, wording
+from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType
 from aof.documents.worklog.parser import parse, parse_entry
 from aof.documents.worklog.session_id import session_id
 from aof.ports.store import Scope
@@ -22,10 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
-    from aof.core.model.events import Event
     from aof.documents.worklog.envelope import Envelope
-
-_MAILBOX = ("MAILBOX.md", "MAILBOX_ARCHIVE.md")
 
 
 class Pinned(Result, frozen=True, kw_only=True):
@@ -223,54 +217,10 @@ class WorklogService:
 
     def worklog_check(self, text: str | None = None) -> DocumentCheck:
         """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
-        findings = list(self._of_text(text) if text is not None else self._of_file())
+        here = self._environment
+        findings = list(worklog_check.of_text(here, text) if text is not None else worklog_check.of_file(here))
         ok = all(finding.severity != "error" for finding in findings)
         return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
-
-    def _of_text(self, text: str) -> Iterator[Finding]:
-        known = parse(text)
-        yield from known.findings
-        yield from self._of_parts(known, Worklog(title=""))
-
-    def _of_parts(self, known: Worklog, archived: Worklog) -> Iterator[Finding]:
-        policy = reading.policy_of(self._environment)
-        yield from check.of_entries(known, self._roster())
-        yield from check.of_evidence(known.entries)
-        yield from check.of_index(known, archived)
-        yield from check.of_length(known, policy.worklog.longest)
-
-    def _roster(self) -> Callable[[str], bool]:
-        policy = reading.policy_of(self._environment)
-        return lambda name: name.lower() == "maintainer" or speakers.stranger(policy, name) is None
-
-    def _of_file(self) -> Iterator[Finding]:
-        here = self._environment
-        found = reading.texts(here, NAME, PATH, ARCHIVE, *_MAILBOX)
-        known, old = parse(found[PATH]), parse(found[ARCHIVE])
-        entries = (*old.entries, *known.entries)
-        types = projection.WorklogFile(here.policy).types
-        events = [event for event in here.store.events() if event.type.startswith(types)]
-        yield from known.findings
-        yield from self._of_parts(known, old)
-        yield from check.against_log(entries, known.decisions, events, self._title)
-        yield from check.of_links(entries, lambda link: self._exists(link, found))
-        yield from check.of_tasks(entries, self._done())
-        yield from check.of_long_work(known.entries, _minutes(events))
-
-    def _done(self) -> Iterator[str]:
-        page = self._environment.store.find(self._environment.read_models.query(status="done"))
-        return (task.id for task in page.tasks)
-
-    def _title(self, task_id: str) -> str | None:
-        try:
-            return self._environment.lookup.get(task_id).title
-        except AofError:
-            return None
-
-    def _exists(self, link: str, found: dict[str, str]) -> bool:
-        if link.startswith("TASK-"):
-            return link in self._environment.store.ids(link)
-        return link.startswith("MSG-") and any(link in found[path] for path in _MAILBOX)
 
     def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
         """Move the finished sessions to the archive. Only a maintainer may."""
@@ -299,15 +249,3 @@ def _built(one: Envelope) -> dict[str, Any]:
 
 def _row(one: Any) -> dict[str, str]:
     return {"decision": one.decision, "owner": one.owner, "timestamp": one.timestamp, "section": one.section}
-
-
-def _minutes(events: Sequence[Event]) -> dict[str, float]:
-    """How long the run took that completed each task."""
-    began: dict[str | None, int] = {}
-    took: dict[str, float] = {}
-    for event in events:
-        if event.type == "task.attempt.started":
-            began[event.run_id] = millis(event.timestamp)
-        elif event.type == "task.completed" and event.run_id in began:
-            took[event.task_id] = (millis(event.timestamp) - began[event.run_id]) / 60_000
-    return took

@@ -22,7 +22,7 @@ from aof.ports.working_copy import Problem
 
 
 class Unaccepted(Result, frozen=True, kw_only=True):
-    """Something that a person did and that cannot be taken in: it stays as it is."""
+    """Something that a person did and that cannot be imported: it stays as it is."""
 
     path: str
     code: str
@@ -31,7 +31,7 @@ class Unaccepted(Result, frozen=True, kw_only=True):
 
 
 class Synced(Result, frozen=True, kw_only=True):
-    """What was taken in of what people did to the files: edited or moved tasks, new ones, and what was refused."""
+    """What was imported of people's changes to the files: edited or moved tasks, new ones, and what was refused."""
 
     taken_in: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class MaintenanceService:
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
-    """Take in every edit, move and new file; what cannot be taken in is told."""
+    """Import every edit, move and new file; report what cannot be imported."""
     files = store.working_copy
     if files is None:
         return Synced()
@@ -105,7 +105,7 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
 
 
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
-    """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
+    """The machine's own trouble is not a refusal: it ends the whole. What nobody foresaw concerns one file."""
     if not isinstance(error, AofError):
         what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
         return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
@@ -117,7 +117,7 @@ def _unaccepted(path: str, error: Exception) -> Unaccepted:
 def doctor(
     store: Store, clock: Clock, policy: Policy, *, org: OrgSource | None = None, fix: bool = False, say: Say = silent
 ) -> Diagnosis:
-    """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
+    """Problems; with `fix`, everything that is safe to repair is repaired, and edits are imported."""
     say("comparing everything with everything else")
     before, advised = _problems(store, clock, policy, org)
     if not fix:
@@ -125,7 +125,7 @@ def doctor(
     files = store.working_copy
     if files is None:
         return Diagnosis(ok=not before, problems=before, advice=advised)
-    say("mending")
+    say("repairing")
     files.repair()
     for task_id in files.preloaded(files.diagnose().edited):
         if refusal(store, clock, policy, task_id) is None:
@@ -149,7 +149,24 @@ def _problems(
     found = files.diagnose()
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    return (*found.problems, *judged, *_of_chart(org)), found.advice
+    problems = (*found.problems, *judged, *_of_chart(org))
+    if problems:
+        return problems, found.advice  # documents follow from what must be right first
+    return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+
+
+def _of_documents(environment: Environment) -> Iterator[Problem]:
+    """What is wrong with documents that people write too: nothing is lost, and a person has to judge it."""
+    from aof.app.documents import worklog_check
+    from aof.documents.worklog.model import PATH
+
+    try:
+        for finding in worklog_check.of_file(environment):
+            if finding.severity == "error":
+                place = f"{PATH}:{finding.line}" if finding.line else PATH
+                yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
+    except AofError as error:
+        yield Problem("document_unusable", PATH, error.message, error.hint)
 
 
 def _of_chart(org: OrgSource | None) -> Iterator[Problem]:

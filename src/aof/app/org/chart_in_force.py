@@ -11,7 +11,7 @@ from aof.app.operations import results
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.model import commands as c
 from aof.core.model import org_chart
-from aof.core.org import routing, standing, work_profile
+from aof.core.org import membership, routing, work_profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NOT_TAKEN_YET = ("backlog", "ready")
 
 
 class ChartInForce:
-    """The chart of one data directory, read anew when its file has changed."""
+    """The chart of one data directory, read again when its file has changed."""
 
     def __init__(self, source: OrgSource | None, policy: Policy) -> None:
         self._source = source
@@ -51,7 +51,7 @@ class ChartInForce:
             return None
 
     def policy_for(self, command: c.OnTask) -> Policy:
-        """The policy that decides a command: work that is under way goes on while a broken chart is being mended."""
+        """The policy that decides a command: running work continues while a broken chart is repaired."""
         try:
             chart = self.declared()
         except UnusableOrgChart:
@@ -77,14 +77,14 @@ class ChartInForce:
     def bound(self, agent: str | None) -> OrgChart | None:
         """The chart that limits what an agent sees and takes; None for maintainers, and where there is no chart."""
         chart = self.readable()
-        if chart is None or agent is None or standing.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or agent is None or membership.is_person(chart, agent, self._policy.maintainers):
             return None
         return chart
 
     def may_take(self, agent: str) -> Callable[[Task], bool]:
         """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
         chart = self.declared()
-        if chart is None or standing.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or membership.is_person(chart, agent, self._policy.maintainers):
             return lambda _task: True
         has = chart.roles_of.get(agent, frozenset())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.portable.lives import Attempt, Life
-from aof.app.portable.scene import Scene, active
-from aof.app.portable.words import event_ref, file_ref, handoff_ref, run_ref, short, task_ref
+from aof.app.portable.task_histories import Attempt, Life
+from aof.app.portable.view_source import Scene, active
+from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, run_ref, short, task_ref
 from aof.core.model.task import Failure
 from aof.core.runs.lease import task_ttl
 

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.app.documents.mailbox import mail_brief
 from aof.app.runs import hop_brief
-from aof.app.runs.quotes import quoted
+from aof.app.runs.fenced_text import quoted
 from aof.core.documents.mailbox.message import Message
 from aof.core.model.run import Run
 from aof.core.model.task import Task

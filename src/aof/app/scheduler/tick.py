@@ -197,7 +197,7 @@ class Tick:
         return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS))
 
     def crew(self) -> Crew:
-        """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
+        """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
             return crew_of(self._environment.chart.whole())
         except UnusableOrgChart as error:

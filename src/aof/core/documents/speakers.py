@@ -11,7 +11,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import NotAllowed
 from aof.core.model.commands import OnDocument
 from aof.core.model.policy import Policy
-from aof.core.org.acting import may_act_for, mismatch
+from aof.core.org.impersonation import may_act_for, mismatch
 from aof.core.validation import limits
 
 _NAME = 128

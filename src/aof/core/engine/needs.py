@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from aof.core.engine.known import Known, ids
+from aof.core.engine.known_records import Known, ids
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
-from aof.core.org import capacity, standing
+from aof.core.org import capacity, membership
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.creation import bad_key
+from aof.core.validation import limits
 
 _GRAPH = frozenset({"graph"})
 
@@ -40,7 +40,7 @@ def _create(command: c.Create, known: Known) -> Needs:
     parent = known.gatekeepers(command.parent_id)
     read = ids(command.depends_on) | parent.read
     own = frozenset({command.task_id})
-    if command.key is None or bad_key(command.key):
+    if command.key is None or limits.key(command.key):
         return Needs(write=own, read=frozenset(read), above=parent.above)
     read |= ids([known.records.key_owners.get(command.key)])
     names, keys = frozenset({f"key:{command.key}"}), frozenset({command.key})
@@ -75,7 +75,7 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     if chart is None or not takes:
         return base
 
-    agent = standing.entry_of(chart, command.acting, known.records.policy.maintainers)
+    agent = membership.entry_of(chart, command.acting, known.records.policy.maintainers)
     if agent is None:
         return base
     return msgspec.structs.replace(

@@ -31,7 +31,7 @@ class _Delegating(Message, frozen=True, kw_only=True):
     """A message about the handoff of a child task."""
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:
-        """That a child does not exist is told as a delegation that failed, too."""
+        """A child that does not exist is also reported as a failed delegation."""
         return (self._failed(refusal.code),) if refusal.code == "task_not_found" else ()
 
     def _failed(self, reason: str) -> Draft:

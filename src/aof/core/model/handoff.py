@@ -59,7 +59,7 @@ def age(handoff: Handoff) -> tuple[str, str, int]:
 
 
 def task_of_handoff(text: str) -> str | None:
-    """The task that a handoff is of, or None when the text is no handoff's ID."""
+    """The task that a handoff is of, or None when the text is not a handoff's ID."""
     return f"TASK-{text[3:].rpartition('-')[0]}" if is_handoff_id(text) else None
 
 

@@ -1,6 +1,6 @@
 """How far an agent may go on its own: its level, the highest risk it may take, and how much one run may use.
 
-What a chart does not say is not limited. Must not know tasks or who asks.
+What a chart does not say is not limited. Must not know tasks or callers.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
     for name in named:
         if not name or "=" in name or "\0" in name:
             key = "env" if name in runner.env else "inheritEnv"
-            detail = f"{who}: {name[:80]!r} is no name of an environment variable"
+            detail = f"{who}: {name[:80]!r} is not a name of an environment variable"
             yield _wrong((*at, key), detail, "use a name such as OPENAI_API_KEY")
     yield from _duration((*at, "grace"), runner.grace, who)
     yield from _duration((*at, "ackTimeout"), runner.ack_timeout, who)
@@ -119,7 +119,7 @@ def _rule(rule: RoutingRule, at: _At) -> Iterator[Finding]:
     if not rule.tags or not all(tag.strip() for tag in rule.tags):
         yield _wrong((*at, "tags"), "a rule without tags can never match", "name at least one tag", "never_matches")
     if not isfinite(rule.weight):
-        yield _wrong((*at, "weight"), f"{rule.weight} is no weight", "use a finite number such as 10")
+        yield _wrong((*at, "weight"), f"{rule.weight} is not a weight", "use a finite number such as 10")
 
 
 def _at_least(at: _At, value: int | None, least: int, who: str) -> Iterator[Finding]:
@@ -130,4 +130,4 @@ def _at_least(at: _At, value: int | None, least: int, who: str) -> Iterator[Find
 
 def _duration(at: _At, text: str | None, who: str) -> Iterator[Finding]:
     if text is not None and duration_ms(text) is None:
-        yield _wrong(at, f"{who}: {text[:40]!r} is no duration", f"write it as {EXAMPLES}", "bad_duration")
+        yield _wrong(at, f"{who}: {text[:40]!r} is not a duration", f"write it as {EXAMPLES}", "bad_duration")

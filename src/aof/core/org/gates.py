@@ -1,7 +1,7 @@
 """What gates read about a task, and who may change it: its creator while it does not run the task, leads, maintainers.
 
 Asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
-edit of a file is not asked about: whoever may write the files may write anything. Must not know how a task is edited.
+edit of a file is not checked: a user who may write the files may write anything. Must not know how a task is edited.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aof.core.errors.org import NotAllowed, Unauthenticated
 from aof.core.model import commands as c
 from aof.core.model.records import Records
 from aof.core.model.task import Task
+from aof.core.org.membership import is_person
 from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
-from aof.core.org.standing import is_person
 from aof.core.tasks.edit import changed
 
 FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")

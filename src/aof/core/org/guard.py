@@ -14,9 +14,9 @@ from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.org.capacity import at_capacity, counted
+from aof.core.org.membership import entry_of
 from aof.core.org.rights import acting, not_allowed, right_for
 from aof.core.org.routing import refusal
-from aof.core.org.standing import entry_of
 from aof.core.org.work_profile import work_of
 from aof.core.validation.findings import suggestion
 

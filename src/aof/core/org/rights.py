@@ -15,8 +15,8 @@ from aof.core.model.org_chart import OrgChart, RoleKind
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import leases
-from aof.core.org.acting import may_act_for, mismatch
-from aof.core.org.standing import is_person
+from aof.core.org.impersonation import may_act_for, mismatch
+from aof.core.org.membership import is_person
 
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]
@@ -100,7 +100,7 @@ def _lent(records: Records, task: Task, command: c.OnTask, agent: str) -> bool:
 
 
 def tries_again(task: Task, command: c.OnTask) -> bool:
-    """Whether what was given up or cancelled is to be run again: the count of its attempts would begin anew."""
+    """Whether what was given up or cancelled is to be run again: the count of its attempts would begin again."""
     again = isinstance(command, c.RetryTask) or (isinstance(command, c.Update) and command.status == "ready")
     return again and task.status in ("deadletter", "cancelled")
 

@@ -213,7 +213,7 @@ def beat_after(
 
 
 def release(records: Records, command: Release, now: int) -> Verdict:
-    """Give the task back; the run ends without a result, and that is no failure."""
+    """Give the task back; the run ends without a result, and that is not a failure."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
     if isinstance(holder, AofError):

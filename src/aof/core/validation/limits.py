@@ -105,7 +105,7 @@ def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
     """Refuse what does not come back the same from every JSON and YAML reader, is nested too deep, or too big."""
     if not _plain(value, _DEPTH):
         return InvalidInput(
-            f"'{name}' holds something that is no plain JSON",
+            f"'{name}' holds something that is not plain JSON",
             "use texts, finite numbers of 64 bits, true, false, null, lists and objects, "
             f"at most {_DEPTH} deep, with keys of at most {_KEY} characters",
         )
@@ -130,3 +130,8 @@ def _plain(value: Any, depth: int) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -(2**63) <= value < 2**64
+
+
+def key(value: str | None) -> Problem | None:
+    """Refuse an idempotency key that is empty, too long or more than one line."""
+    return None if value is None else line("key", value, ITEM, required=True)

@@ -1,4 +1,4 @@
-"""The parts of a filesystem store, each made when it is first needed: who only asks loads nothing that writes.
+"""The parts of a filesystem store, each built on first use, so that read-only commands never load the write path.
 
 Must not know what is done with them.
 """
@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from contextlib import suppress
 from functools import cached_property
 
-from aof._support.beneath import LinkInTheWay
+from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
@@ -19,8 +19,8 @@ from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.log import by_task, writer
 from aof.stores.filesystem.log.reader import Reader
-from aof.stores.filesystem.recovery.journal import Intents
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.recovery.journal import Journal
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _TRIES = 50
 
 class Parts:
     """What one process has of one data directory."""
+
+    repairs: bool = True
 
     def __init__(
         self,
@@ -58,8 +60,8 @@ class Parts:
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
-        self.heads = Heads(self.paths.heads, self.disk)
-        self.intents = Intents(self.disk, self.paths.journal)
+        self.heads = Manifest(self.paths.heads, self.disk)
+        self.intents = Journal(self.disk, self.paths.journal)
 
     @property
     def log(self) -> writer.Log:
@@ -121,7 +123,7 @@ class Parts:
                     break
                 if found is False:
                     hint = "move what lies there away; nothing was changed"
-                    raise StorageFailed(f"{name} is no folder", hint, path=path)
+                    raise StorageFailed(f"{name} is not a folder", hint, path=path)
                 with suppress(FileExistsError):
                     self.disk.make_dir(path)
 

@@ -37,7 +37,7 @@ from aof.stores.filesystem.log.wait import wait
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
-from aof.stores.memory.unit import Kept, MemoryUnit
+from aof.stores.memory.unit import MemoryState, MemoryUnit
 
 _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
 
@@ -45,7 +45,7 @@ _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that 
 class ReadOnlyUnit(MemoryUnit):
     """What can be looked at together; nothing is locked, for what the log has told does not change any more."""
 
-    def __init__(self, kept: Kept, scope: Scope, store: ReadOnlyStore) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope, store: ReadOnlyStore) -> None:
         super().__init__(kept, scope)
         self._store = store
 
@@ -55,7 +55,7 @@ class ReadOnlyUnit(MemoryUnit):
 
     def follow(self, projection: Projection) -> None:
         """What the document would be if it could be written; its files stay as they are."""
-        documents.follow(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept), projection, self)
+        documents.follow(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept.texts), projection, self)
 
     def document(self, path: str) -> str:
         """The text of a document's file, with what it lacks of the log."""
@@ -112,7 +112,7 @@ class ReadOnlyStore(MemoryStore):
         super().__init__(clock)
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()
@@ -128,7 +128,7 @@ class ReadOnlyStore(MemoryStore):
         return next(iter(self._kept.one(task_id).last_files.items()), None)
 
     def refusal(self) -> ReadOnly:
-        """What somebody is told who wants to change something."""
+        """The refusal of every change."""
         return ReadOnly(
             f"{self.paths.root} is read-only for this user; nothing was changed",
             "get the right to write to that folder, or work on a copy of it",
@@ -205,7 +205,7 @@ class ReadOnlyStore(MemoryStore):
         """Sleep until an event comes."""
         return wait(self.reader, self._clock, after, timeout)
 
-    def _caught_up(self) -> Kept:
+    def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
         kept = self._kept
         with kept.lock, clearly("read the log"):

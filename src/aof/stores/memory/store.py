@@ -23,7 +23,7 @@ from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
 from aof.ports.working_copy import WorkingCopy
 from aof.stores.base.selection import select
-from aof.stores.memory.unit import Kept, MemoryUnit, copied
+from aof.stores.memory.unit import MemoryState, MemoryUnit, copied
 
 _LOOK_AGAIN = 0.02
 
@@ -34,7 +34,7 @@ class MemoryStore:
     def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
         self._clock = clock
         self._timeout = lock_timeout
-        self._kept = Kept()
+        self._kept = MemoryState()
         self._day, self._number = "", 0
 
     @property

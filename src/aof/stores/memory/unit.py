@@ -37,8 +37,8 @@ def copied(record: _Record) -> _Record:
     return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
 
 
-class Kept:
-    """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
+class MemoryState:
+    """The log, what follows from it, and the signs of life. Readers and writers hold the lock."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -79,7 +79,7 @@ class Kept:
 class MemoryUnit:
     """Keeps the contract of `ports.store.Unit`."""
 
-    def __init__(self, kept: Kept, scope: Scope) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope) -> None:
         self._kept = kept
         self._scope = scope
 

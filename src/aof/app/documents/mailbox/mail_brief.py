@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.app.runs.quotes import quoted
+from aof.app.runs.fenced_text import quoted
 from aof.core.documents.mailbox.message import Message
 
 _MOST = 5

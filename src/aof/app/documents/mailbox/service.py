@@ -12,7 +12,7 @@ from aof.core.documents.mailbox.message import Message
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
-from aof.core.org import acting
+from aof.core.org import impersonation
 from aof.documents.mailbox import json_view
 from aof.documents.mailbox.mailbox import opened
 from aof.documents.mailbox.outline import CLOSED
@@ -123,7 +123,7 @@ class MailService:
         """Whether the caller may say that somebody's turn begins or ends."""
         name, policy = self._principal.actor, self._policy()
         trusted = self._principal.known is not None and self._principal.known.trusted
-        return trusted or not policy.binds or name == agent or acting.may_act_for(policy, name, agent, None)
+        return trusted or not policy.binds or name == agent or impersonation.may_act_for(policy, name, agent, None)
 
     def mail_list(
         self,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
-from aof.app.operations.spec import Extra, Spelling, param
+from aof.app.operations.spec import Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 BY_KEY = "K=JSON"
 _CAPABILITIES = Extra(
     option="--capability",
-    help="required capability, as NAME or NAME:0.8 for a least proficiency",
+    help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
     metavar="C",
     many=True,
     key="requiredCapabilities",
@@ -36,7 +36,7 @@ Profile = Annotated[
     Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
 ]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
-Visible = Annotated[Visibility, param("who is shown the task")]
+Visible = Annotated[Visibility, param("where the task is shown")]
 Owner = Annotated[str, param("person or agent responsible for the task")]
 TargetAgent = Annotated[str, param("target agent, skips routing")]
 TargetRole = Annotated[str, param("target role")]
@@ -45,3 +45,9 @@ LeaseTime = Annotated[
     float, param("seconds that the lease lasts without a heartbeat", Spelling(metavar="S", seconds=True))
 ]
 IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer")]
+
+
+class ChangeParams(TaskParams, frozen=True, kw_only=True):
+    """Parameters of an operation that changes one task."""
+
+    key: IdempotencyKey | UnsetType = UNSET

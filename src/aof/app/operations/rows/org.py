@@ -21,7 +21,7 @@ _ORG = Family(
 _HANDOFF = Family(verb="handoff", help="list handoffs, or show one", example="aof handoff list --to swe-qa")
 
 
-class OrgRoute(Params, frozen=True, kw_only=True):
+class OrgRouteParams(Params, frozen=True, kw_only=True):
     """A task, or what one would ask for."""
 
     task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | UnsetType = UNSET
@@ -33,7 +33,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
         Annotated[
             list[str],
             param(
-                "for agents with this capability, as NAME or NAME:0.8 for a least proficiency",
+                "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
                 Spelling(option="--capability"),
             ),
         ]
@@ -43,7 +43,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
     autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | UnsetType = UNSET
 
 
-class Send(Params, frozen=True, kw_only=True):
+class SendParams(Params, frozen=True, kw_only=True):
     """AOF/1 messages, as objects or as the text of their lines."""
 
     messages: Annotated[
@@ -56,14 +56,14 @@ class Send(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class SessionEnd(Params, frozen=True, kw_only=True):
+class SessionEndParams(Params, frozen=True, kw_only=True):
     """Whose session, or which run."""
 
     agent: Annotated[str, param("only the runs of this agent")] | UnsetType = UNSET
     run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
-class HandoffFilters(Params, frozen=True, kw_only=True):
+class HandoffFilterParams(Params, frozen=True, kw_only=True):
     """Which handoffs."""
 
     task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
@@ -73,14 +73,14 @@ class HandoffFilters(Params, frozen=True, kw_only=True):
     to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
 
 
-class OneHandoff(Params, frozen=True, kw_only=True):
+class HandoffParams(Params, frozen=True, kw_only=True):
     """Which handoff."""
 
     handoff_id: Annotated[str, param("handoff to show", Spelling(place="HANDOFF"))]
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
-    """What is wrong with the org chart, and which version is in force."""
+    """Problems of the org chart, and which version is in force."""
 
     ok: bool
     path: str
@@ -101,7 +101,7 @@ class Carried(Result, frozen=True, kw_only=True):
     mail: LeftOver = LeftOver()
 
 
-class Handoffs(Result, frozen=True, kw_only=True):
+class HandoffList(Result, frozen=True, kw_only=True):
     """Handoffs, oldest first."""
 
     total: int
@@ -131,9 +131,9 @@ def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
     return Carried(applied=applied, mail=fabric.turn_ended(agent, "session-end") if agent else LeftOver())
 
 
-def _handoffs(fabric: Any, values: dict[str, Any]) -> Handoffs:
+def _handoffs(fabric: Any, values: dict[str, Any]) -> HandoffList:
     found = fabric.handoffs(**values)
-    return Handoffs(total=len(found), handoffs=found)
+    return HandoffList(total=len(found), handoffs=found)
 
 
 ROWS: tuple[Operation, ...] = (
@@ -151,7 +151,7 @@ ROWS: tuple[Operation, ...] = (
         name="org_check",
         parameters=Params,
         result=OrgCheck,
-        help="What is wrong with the org chart.",
+        help="Problems of the org chart.",
         effect="read",
         tool="aof_org_check",
         verb="org check",
@@ -160,9 +160,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="org_route",
-        parameters=OrgRoute,
+        parameters=OrgRouteParams,
         result=dict[str, Any],
-        help="Who would get a task, or one that asked for this, and why.",
+        help="Which agent a task, or one with these requirements, would go to, and why.",
         effect="read",
         tool="aof_org_route",
         verb="org route",
@@ -171,7 +171,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="send",
-        parameters=Send,
+        parameters=SendParams,
         result=SentMessages,
         help="Deliver AOF/1 messages; each is answered.",
         effect="write",
@@ -183,16 +183,16 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="session_end",
-        parameters=SessionEnd,
+        parameters=SessionEndParams,
         result=Carried,
-        help="Carry out what runs have reported; a run that is named has ended.",
+        help="Apply the results that runs have reported; a named run has ended.",
         effect="write",
         tool="aof_session_end",
         verb="session-end",
         cli=Cli(
             section="messages",
             order=20,
-            summary="carry out what runs have reported",
+            summary="apply the results that runs have reported",
             example="aof session-end --agent swe-backend",
         ),
         acts="agent",
@@ -200,8 +200,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="handoffs",
-        parameters=HandoffFilters,
-        result=Handoffs,
+        parameters=HandoffFilterParams,
+        result=HandoffList,
         help="Handoffs of a task, from or to an agent.",
         effect="read",
         tool="aof_handoffs",
@@ -212,7 +212,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="handoff",
-        parameters=OneHandoff,
+        parameters=HandoffParams,
         result=Handoff,
         help="One handoff.",
         effect="read",

@@ -1,42 +1,44 @@
-"""Operations of whoever gives out work and of whoever does it. Must not know any surface."""
+"""Operations for creating tasks and for working on them. Must not know any surface."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
 from aof.app.operations.rows.fields import (
-    BY_KEY,
     Acceptance,
-    Blockers,
+    ChangeParams,
     Constraints,
     Hop,
     IdempotencyKey,
     LeaseTime,
     Metadata,
-    Object,
     Owner,
     Profile,
-    Reason,
     Resource,
-    Run,
     Tags,
     TargetAgent,
     TargetRole,
     TargetTeam,
     Visible,
 )
-from aof.app.operations.spec import Cli, OnTask, Operation, Params, Spelling, Taught, param
-from aof.core.model.kinds import Cause, Priority, Status
+from aof.app.operations.rows.reports import (
+    CompleteParams,
+    FailParams,
+    HeartbeatParams,
+    ProgressParams,
+    ReleaseParams,
+    UpdateParams,
+)
+from aof.app.operations.spec import Cli, Operation, Params, Spelling, Taught, param
+from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
-Outcome = Literal["complete", "needs_review", "blocked"]
 
-
-class Create(Params, frozen=True, kw_only=True):
+class CreateParams(Params, frozen=True, kw_only=True):
     """A new task."""
 
     title: Annotated[str, param("short title", Spelling(place="TITLE"))]
@@ -58,22 +60,22 @@ class Create(Params, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
-    max_attempts: Annotated[int, param("runs that may fail before the task is given up", ge=1)] | UnsetType = UNSET
+    max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
     review: (
-        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="done without a review"))]
+        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
         | UnsetType
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
 
 
-class Claim(Params, frozen=True, kw_only=True):
+class ClaimParams(Params, frozen=True, kw_only=True):
     """Which task to take; none: the next one."""
 
     task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
         UNSET
     )
-    agent: Annotated[str, param("who takes it; default actor")] | UnsetType = UNSET
+    agent: Annotated[str, param("agent that takes it; default: the actor")] | UnsetType = UNSET
     ttl: LeaseTime | UnsetType = UNSET
     wait: (
         Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
@@ -83,89 +85,7 @@ class Claim(Params, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class Worker(OnTask, frozen=True, kw_only=True):
-    """A worker's write to a task."""
-
-    run: Run = UNSET
-    agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
-
-
-class Heartbeat(Worker, frozen=True, kw_only=True):
-    """A sign of life."""
-
-    ttl: LeaseTime | UnsetType = UNSET
-
-
-class Release(Worker, frozen=True, kw_only=True):
-    """Why the task is given back."""
-
-    reason: Reason | UnsetType = UNSET
-
-
-class Progress(Worker, frozen=True, kw_only=True):
-    """How far the run is."""
-
-    text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
-    percent: Annotated[float, param("from 0 to 100", ge=0, le=100)] | UnsetType = UNSET
-    phase: Annotated[str, param("such as planning, working, verifying")] | UnsetType = UNSET
-    note: Annotated[str, param("more detail", Spelling(metavar="T"))] | UnsetType = UNSET
-    blockers: Blockers | UnsetType = UNSET
-    facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
-
-
-class Update(Worker, frozen=True, kw_only=True):
-    """A new body, a new status, or neither."""
-
-    body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
-    status: Annotated[Status, param("new status")] | UnsetType = UNSET
-    reason: Reason | UnsetType = UNSET
-
-
-class Complete(Worker, frozen=True, kw_only=True):
-    """The outcome of a run."""
-
-    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
-    outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
-    blockers: (
-        Annotated[list[str], param("required with needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
-        | UnsetType
-    ) = UNSET
-    caller_role: Annotated[str, param("your role in the workflow", Spelling(option="--role"))] | UnsetType = UNSET
-    summary_ref: Annotated[str, param("file that holds the summary", Spelling(metavar="PATH"))] | UnsetType = UNSET
-    deliverables: (
-        Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
-        | UnsetType
-    ) = UNSET
-    tests: (
-        Annotated[
-            dict[str, int],
-            param("number of tests: total, passed or failed", Spelling(option="--test", metavar="K=N")),
-        ]
-        | UnsetType
-    ) = UNSET
-    notes: Annotated[str, param("notes for the next worker", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
-    acceptance: (
-        Annotated[
-            list[Any], param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A"))
-        ]
-        | UnsetType
-    ) = UNSET
-    hop: Hop = UNSET
-
-
-class Fail(Worker, frozen=True, kw_only=True):
-    """What went wrong."""
-
-    code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
-    message: Annotated[str, param("what went wrong", Spelling(metavar="T"))] | UnsetType = UNSET
-    cause: Annotated[Cause, param("how the run ended")] | UnsetType = UNSET
-    retryable: (
-        Annotated[bool, param("whether to try again", Spelling(option="--no-retry", help="do not try again"))]
-        | UnsetType
-    ) = UNSET
-
-
-class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who should do a task; only what is given changes, and an empty text takes it away."""
 
     role: TargetRole | UnsetType = UNSET
@@ -174,7 +94,7 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tags: Tags | UnsetType = UNSET
 
 
-class Edit(OnTask, frozen=True, kw_only=True):
+class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title")] | UnsetType = UNSET
@@ -183,7 +103,7 @@ class Edit(OnTask, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     priority: Priority | UnsetType = UNSET
-    routing: Routing | UnsetType = UNSET
+    routing: RoutingChange | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
     acceptance: Acceptance | UnsetType = UNSET
     constraints: Constraints | UnsetType = UNSET
@@ -191,20 +111,6 @@ class Edit(OnTask, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
-
-
-class Approve(OnTask, frozen=True, kw_only=True):
-    """Why the work is accepted."""
-
-    reason: Reason | UnsetType = UNSET
-    hop: Hop = UNSET
-
-
-class Reject(OnTask, frozen=True, kw_only=True):
-    """Why the work is sent back."""
-
-    blockers: Blockers
-    hop: Hop = UNSET
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
@@ -225,7 +131,7 @@ _TARGET = ("title", "brief", "agent", "team", "role", "priority", "depends_on", 
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="create",
-        parameters=Create,
+        parameters=CreateParams,
         result=Created,
         help="Create a task and put it in the ready queue.",
         effect="append",
@@ -244,7 +150,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="claim",
-        parameters=Claim,
+        parameters=ClaimParams,
         result=Claimed,
         help="Take a task: one winner, under a lease that this session keeps alive.",
         effect="write",
@@ -263,7 +169,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="complete",
-        parameters=Complete,
+        parameters=CompleteParams,
         result=Moved,
         help="Finish a task or workflow hop. In review: approve.",
         effect="write",
@@ -283,9 +189,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="update",
-        parameters=Update,
+        parameters=UpdateParams,
         result=Updated,
-        help="Change body or status without completing; alone a sign of life.",
+        help="Change body or status without completing; without either, a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",
@@ -302,7 +208,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="edit",
-        parameters=Edit,
+        parameters=EditParams,
         result=Edited,
         help="Change title, description, priority, routing and other fields.",
         effect="write",
@@ -315,7 +221,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="progress",
-        parameters=Progress,
+        parameters=ProgressParams,
         result=Reported,
         help="Report how far your run is; also a sign of life.",
         effect="append",
@@ -331,7 +237,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="heartbeat",
-        parameters=Heartbeat,
+        parameters=HeartbeatParams,
         result=Beaten,
         help="Show that a run is alive.",
         effect="write",
@@ -347,7 +253,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="release",
-        parameters=Release,
+        parameters=ReleaseParams,
         result=Moved,
         help="Give a claimed task back unfinished.",
         effect="write",
@@ -358,7 +264,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="fail",
-        parameters=Fail,
+        parameters=FailParams,
         result=Moved,
         help="End your run as failed; it is retried while attempts are left.",
         effect="write",
@@ -371,27 +277,5 @@ ROWS: tuple[Operation, ...] = (
             example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
         ),
         acts="agent",
-    ),
-    Operation(
-        name="approve",
-        parameters=Approve,
-        result=Moved,
-        help="Accept what is in review.",
-        effect="write",
-        tool="aof_task_approve",
-        verb="approve",
-        cli=Cli(section="review", order=10, example="aof approve 001"),
-        needs="lead",
-    ),
-    Operation(
-        name="reject",
-        parameters=Reject,
-        result=Moved,
-        help="Send what is in review back.",
-        effect="write",
-        tool="aof_task_reject",
-        verb="reject",
-        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
-        needs="lead",
     ),
 )

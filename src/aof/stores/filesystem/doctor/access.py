@@ -1,6 +1,6 @@
 """Who may read and write the data directory: more than its setting wants is advice, and tightened with `--fix`.
 
-What people and version control made is theirs, so this is no damage. Must not follow a link.
+What people and version control made is theirs, so this is not damage. Must not follow a link.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def check(store: FilesystemStore) -> tuple[Problem, ...]:
 def tighten(store: FilesystemStore) -> None:
     """Set the modes; what belongs to somebody else stays as it is."""
     for path, mode in list(_odd(store)):
+        if path.endswith(_PRIVATE):
+            continue  # closing it would make tokens valid that a clone may have brought
         with suppress(OSError):
             store.disk.set_mode(path, mode)
     store.disk.bind(store.paths.root, modes.shared_with(group=store.shared))

@@ -22,11 +22,10 @@ from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position
 
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.io.paths import Paths
     from aof.stores.filesystem.log.reader import Reader
     from aof.stores.filesystem.parts import Parts
-    from aof.stores.memory.unit import Kept
 
 MOST = 4 * LARGEST  # bytes of a document
 _NOTE = 2_048
@@ -47,7 +46,7 @@ _decoder = msgspec.json.Decoder(prepare_type(Noted))
 class FileDesk:
     """Keeps the contract of `stores.base.documents.Desk`."""
 
-    def __init__(self, parts: Parts, held: Held, path: str, boot: str, *, durable: bool) -> None:
+    def __init__(self, parts: Parts, held: HeldLock, path: str, boot: str, *, durable: bool) -> None:
         self._parts = parts
         self._held = held
         self._main = path
@@ -159,10 +158,10 @@ class FileDesk:
 class ReadOnlyDesk:
     """The same for who may not write: what the files lack of the log is added in memory, each time anew."""
 
-    def __init__(self, paths: Paths, reader: Reader, kept: Kept) -> None:
+    def __init__(self, paths: Paths, reader: Reader, texts: dict[str, tuple[str, int]]) -> None:
         self._paths = paths
         self._reader = reader
-        self._kept = kept
+        self._texts = texts
 
     def state(self) -> State | None:
         """Nothing is kept."""
@@ -185,7 +184,7 @@ class ReadOnlyDesk:
 
     def read(self, path: str) -> tuple[str, str]:
         """The text of the file."""
-        self._kept.texts.pop(path, None)
+        self._texts.pop(path, None)
         return text_of(self._paths, path)
 
     def append(self, path: str, mark: str, text: str) -> str | None:  # noqa: ARG002 - the contract's form
@@ -205,7 +204,7 @@ class ReadOnlyDesk:
         flushed: bool = True,  # noqa: ARG002 - the contract's form
     ) -> str | None:
         """Only in memory."""
-        self._kept.texts[path] = (text, 0)
+        self._texts[path] = (text, 0)
         return mark
 
 

@@ -11,12 +11,12 @@ from aof.core.model.ids import is_task_id
 from aof.documents.projection import Facts, Projection, lock_of
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents
-from aof.stores.filesystem.documents.desk import FileDesk, text_of
+from aof.stores.filesystem.documents.desk import FileDesk, ReadOnlyDesk, text_of
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.working_copy import markdown
 
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.parts import Parts
 
 
@@ -27,9 +27,13 @@ class Documents:
         self._parts = parts
         self._boot = boot
         self._durable = durable
+        self._thought: dict[str, tuple[str, int]] = {}
 
-    def follow(self, projection: Projection, held: list[Held], facts: Facts) -> None:
+    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
         """Let a document catch up under its lock, which must be held and must not have been deleted."""
+        if not self._parts.repairs:  # what the files lack is only thought of
+            documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
+            return
         name = lock_of(projection.name)
         lock = next((one for one in held if one.name == name), None)
         if lock is None or not os.fstat(lock.fd).st_nlink:
@@ -40,7 +44,8 @@ class Documents:
 
     def text(self, path: str) -> str:
         """A document's file as it lies there."""
-        return text_of(self._parts.paths, path)[0]
+        thought = None if self._parts.repairs else self._thought.get(path)
+        return text_of(self._parts.paths, path)[0] if thought is None else thought[0]
 
     def title(self, task_id: str) -> str | None:
         """The title of a task, from its file as it lies there."""

@@ -102,7 +102,7 @@ class Index:
         return self._cache.ask(descend)
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Who waits for each of these."""
+        """The tasks that wait for each of these."""
 
         def each(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
             found: dict[str, tuple[str, ...]] = {}
@@ -149,7 +149,7 @@ class Index:
         return {task: tuple(blockers) for task, blockers in edges.items()}
 
     def rebuild(self) -> None:
-        """Throw the cache away and build it anew."""
+        """Discard the cache and rebuild it."""
         self._cache.rebuild()
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ class IndexQuestions:
         return self._store.index.tree(task_id)
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Who waits for each of these."""
+        """The tasks that wait for each of these."""
         return self._store.index.dependents_of(task_ids)
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:

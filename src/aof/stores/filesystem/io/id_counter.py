@@ -2,7 +2,7 @@
 
 The counter is a cache: under a new boot, or where it is lost, it is rebuilt from log, folders and archive. A process
 that asks often gets more and more numbers at once, which it hands out without another look. A person may have given
-such a number to a file of their own, so whoever makes a task looks whether it is there.
+such a number to a file of their own, so the creator of a task checks whether it is there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from aof.core.model.ids import is_task_id, split_task_id, task_id
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import Held, Locks
+from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log.reader import Reader
 
@@ -81,7 +81,7 @@ class Counter:
             self._locks.release((held,))
 
     def peek(self) -> tuple[str, int] | None:
-        """The day and the number that were given last; None where they would be worked out anew."""
+        """The day and the number that were given last; None where they would be worked out again."""
         held = self._locks.take(LOCK, exclusive=False)
         try:
             return self._noted(held)
@@ -89,23 +89,23 @@ class Counter:
             self._locks.release((held,))
 
     def forget(self) -> None:
-        """Let the next number be worked out anew."""
+        """Let the next number be worked out again."""
         held = self._locks.take(LOCK)
         try:
             self._disk.overwrite(held.fd, b" " * (_BYTES - 1) + b"\n", 0)
         finally:
             self._locks.release((held,))
 
-    def _note(self, held: Held, day: str, number: int) -> None:
+    def _note(self, held: HeldLock, day: str, number: int) -> None:
         self._disk.overwrite(held.fd, f"{self._boot} {day} {number}".ljust(_BYTES - 1).encode() + b"\n", 0)
 
-    def _noted(self, held: Held) -> tuple[str, int] | None:
+    def _noted(self, held: HeldLock) -> tuple[str, int] | None:
         match os.pread(held.fd, _BYTES, 0).decode("ascii", "replace").split():
             case [boot, day, number] if boot == self._boot and number.isdigit():
                 return day, int(number)
         return None
 
-    def _last(self, held: Held, today: str) -> tuple[str, int]:
+    def _last(self, held: HeldLock, today: str) -> tuple[str, int]:
         noted = self._noted(held)
         return noted if noted is not None and noted[0] >= today else (today, self._highest(today))
 

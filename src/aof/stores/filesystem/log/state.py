@@ -1,6 +1,6 @@
 """What the log's lock file says: the day, whether a flush has failed, the floor of numbers, and the last stamp.
 
-Written only by who holds the lock. Must not know the log's files.
+Written only by the holder of the lock. Must not know the log's files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class State:
 
 
 def poisoned() -> LogPoisoned:
-    """What everybody is told until somebody has verified the log."""
+    """The refusal until somebody has verified the log."""
     return LogPoisoned(
         "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
         "run 'aof doctor --fix'",

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
-from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.integrity.stamp import Stamp
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import Held, Locks
+from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.log.durable_end import Flushed
@@ -56,7 +56,7 @@ class Log:
 
     @property
     def replaced(self) -> bool:
-        """Whether the log was found to be another one than before, and nobody has begun anew since."""
+        """Whether the log was replaced by another one, and no unit has started over since."""
         return self._file.replaced
 
     @replaced.setter
@@ -64,7 +64,7 @@ class Log:
         self._file.replaced = found
 
     def append(self, today: str, build: Builder, appended: Callable[[], None] | None = None) -> Position:
-        """Append one commit and make it durable; tells the position behind it.
+        """Append one commit and make it durable; returns the position after it.
 
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         `appended` is called under the lock once they are written.
@@ -128,7 +128,7 @@ class Log:
             self._look(held, (self._sound if sound else self._state)(held))
 
     def restate(self, *, floor: int = 0) -> None:
-        """Write the lock file anew from the files, under a new boot: what a failed flush lost is known by then."""
+        """Write the lock file again from the files, under a new boot: what a failed flush lost is known by then."""
         with self._locked() as held:
             state = State(floor=floor)
             self._file.rescan(state)
@@ -183,7 +183,7 @@ class Log:
         self._flushed.close()
 
     @contextmanager
-    def _locked(self) -> Iterator[Held]:
+    def _locked(self) -> Iterator[HeldLock]:
         """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
         held = [self._locks.take(LOCK)]
         try:
@@ -193,7 +193,7 @@ class Log:
         finally:
             self._locks.release(held)
 
-    def _sound(self, held: Held) -> State:
+    def _sound(self, held: HeldLock) -> State:
         state = self._state(held)
         if self._flushing.failed and not self._flushing.noted:
             self._note_failure(held, state)
@@ -202,29 +202,29 @@ class Log:
         self._flushing.failed = False  # somebody has healed the log since
         return state
 
-    def _ready(self, held: Held, today: str) -> State:
+    def _ready(self, held: HeldLock, today: str) -> State:
         state = self._sound(held)
         self._look(held, state)
         if today > state.day:
             self._roll_over(held, state, today)
         return state
 
-    def _state(self, held: Held) -> State:
+    def _state(self, held: HeldLock) -> State:
         state = State.read(held.fd, self._left)
         if state is None:
             state = State()
             self._put(held, state)
         return state
 
-    def _put(self, held: Held, state: State) -> None:
+    def _put(self, held: HeldLock, state: State) -> None:
         self._disk.overwrite(held.fd, state.text(), 0)
 
-    def _note_failure(self, held: Held, state: State) -> None:
+    def _note_failure(self, held: HeldLock, state: State) -> None:
         state.poisoned = True
         self._put(held, state)
         self._flushing.noted = True
 
-    def _look(self, held: Held, state: State) -> None:
+    def _look(self, held: HeldLock, state: State) -> None:
         as_left = self._guard.as_left(state, self._folder)
         if as_left and self._file.is_at(state):
             return
@@ -235,10 +235,10 @@ class Log:
         if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
             as_left = not self._file.write_again(self._flushed.upto(self._file.inode)) and as_left
             self._secured = self._file.opening
-        if not as_left and not self._file.replaced:  # until somebody begins anew, everybody is to find another log
+        if not as_left and not self._file.replaced:  # until a unit starts over, every process finds another log
             self._leave(held)
 
-    def _leave(self, held: Held) -> None:
+    def _leave(self, held: HeldLock) -> None:
         """Say how the log was left, for the next appender to compare."""
         if self._file.day:
             with suppress(OSError):  # one that is missing or late only lets the next appender verify
@@ -247,7 +247,7 @@ class Log:
                 self._disk.overwrite(held.fd, text, STAMP_AT)
                 self._left = text, stamp
 
-    def _roll_over(self, held: Held, state: State, today: str) -> None:
+    def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
         if self.durable and self._file.day:
             try:

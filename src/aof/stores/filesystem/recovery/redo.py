@@ -1,7 +1,7 @@
 """Redo: whatever the log knows and the files do not show yet is written again, as often as it takes.
 
 Must not decide anything: the log is right, and the files follow from it. What a person did to a file in the meantime
-is no leftover of ours: it stays where it is until a command takes it in.
+is no leftover of ours: it stays where it is until a command imports it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aof.stores.filesystem.records.handoffs import Handoffs
 from aof.stores.filesystem.recovery.quarantine import is_torn
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import TaskFiles, document
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 Versions = Callable[[], Iterable[bytes]]
 
@@ -31,7 +31,7 @@ class Redo:
     """Makes files as the log says they are."""
 
     def __init__(
-        self, paths: Paths, files: TaskFiles, heads: Heads, disk: Disk, handed: Callable[[], Handoffs]
+        self, paths: Paths, files: TaskFiles, heads: Manifest, disk: Disk, handed: Callable[[], Handoffs]
     ) -> None:
         self._paths = paths
         self._files = files
@@ -196,7 +196,7 @@ def _task(folded: Folded) -> Task:
 
 
 def _look(path: str) -> bytes | None:
-    """None for what is no file that can be read."""
+    """None for what is not a file that can be read."""
     try:
         return read(path) or b""
     except OSError:

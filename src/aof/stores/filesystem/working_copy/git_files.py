@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from aof._support.beneath import is_link
+from aof._support.confined_folder import is_link
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
 from aof.stores.filesystem.io.read import read
@@ -60,7 +60,7 @@ def complete(root: str, disk: Disk) -> bool:
 
 
 def _content(root: str, name: str) -> bytes | None:
-    """What stands in the file; a link is refused when somebody writes, and says nothing before."""
+    """The file's content; a link is refused when somebody writes, and counts as empty before."""
     path = f"{root}/{name}"
     return b"" if is_link(path) else read(path)
 
