@@ -27,7 +27,6 @@ def _works(root: Path, number: int, messages: int) -> list[str]:
         for one in sent[-1:] if messages % 2 else sent[1::2]:
             mine.mail_ack(one, reason="read")
             mine.mail_close(one, disposition="resolved", reason="done")
-    (root.parent / f"done-{number}").touch()
     return sent
 
 
@@ -44,7 +43,12 @@ def _watches(root: Path, others: int) -> list[str]:
 
 def _mailed(root: Path, processes: int, messages: int) -> int:
     def work(number: int) -> list[str]:
-        return _works(root, number, messages) if number else _watches(root, processes)
+        if not number:
+            return _watches(root, processes)
+        try:
+            return _works(root, number, messages)
+        finally:
+            (root.parent / f"done-{number}").touch()
 
     watched, *sent = together(processes + 1, work)
     assert len(watched) == 1, watched

@@ -6,6 +6,7 @@ as naively as that one does, so that what AOF writes is in order for readers tha
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from aof.core.documents.mailbox.message import Message
@@ -71,18 +72,18 @@ def objections(text: str) -> list[str]:
     ids = [card["id"] for card in active]
     queue = [row[0] for row in _rows(lines, "Open Queue (Newest First)")]
     closed = [row[0] for row in _rows(lines, "Closed Summary")]
-    wrong = [f"{one} twice" for one in ids if ids.count(one) > 1]
-    wrong += [f"{one} closed twice" for one in closed if closed.count(one) > 1]
-    wrong += [f"{one} in the queue only" for one in queue if one not in ids]
-    wrong += [f"{one} not in the queue" for one in ids if one not in queue]
+    wrong = [f"{one} twice" for one, count in Counter(ids).items() if count > 1]
+    wrong += [f"{one} closed twice" for one, count in Counter(closed).items() if count > 1]
+    wrong += [f"{one} in the queue only" for one in set(queue) - set(ids)]
+    wrong += [f"{one} not in the queue" for one in set(ids) - set(queue)]
     wrong += [f"{card['id']} is {card.get('Status')}" for card in active if card.get("Status") == "closed"]
     wrong += [f"empty cell in {row}" for row in _rows(lines, "Closed Summary") if not all(row)]
+    waiting: dict[str, list[str]] = {}
+    for card in active:
+        if card.get("Status") == "unread":
+            waiting.setdefault(card.get("From", "").rpartition(" -> ")[2], []).append(card["id"])
     for agent, unread, oldest, due in _rows(lines, "Inbox Snapshot"):
-        own = [
-            card["id"]
-            for card in active
-            if card.get("From", "").rpartition(" -> ")[2] == agent and card.get("Status") == "unread"
-        ]
+        own = waiting.get(agent, [])
         if (int(unread), oldest) != (len(own), own[-1] if own else "none"):
             wrong.append(f"{agent}: {unread} {oldest}, and the cards say {own}")
         if not own and due != "none":

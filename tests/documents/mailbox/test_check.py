@@ -19,7 +19,7 @@ _ROW = f"| {_ID} | ada -> bob | P1 | Question 1 |"
 
 
 def _box(**given: str) -> str:
-    return mailbox.with_message(mailbox.new("Mailbox — x"), message(1, **given), POLICY)  # type: ignore[arg-type]
+    return mailbox.with_message(mailbox.new("Mailbox — x"), message(1, **given), POLICY)
 
 
 def _closed() -> str:

@@ -138,7 +138,7 @@ class _Writing:
 
     def _knows(self, message_id: str) -> bool:
         box = opened(self.text)
-        return bool(box.places(message_id)) or message_id in box.closed_ids
+        return bool(box.places(message_id)) or box.is_closed(message_id)
 
 
 def _said(ack: Ack, text: str) -> bool:

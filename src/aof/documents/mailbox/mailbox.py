@@ -90,6 +90,13 @@ class Mailbox:
         table = self.table(INBOX)
         return tuple(one.first for one in table.rows if one.first) if table is not None else ()
 
+    def is_closed(self, message_id: str) -> bool:
+        """Whether the closed summary has the message."""
+        section = self.outline.section(CLOSED)
+        if section is None or message_id not in self.text[section.start : section.end]:
+            return False
+        return message_id in self.closed_ids
+
     @cached_property
     def closed_ids(self) -> tuple[str, ...]:
         """The IDs in the closed summary."""

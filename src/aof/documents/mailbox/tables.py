@@ -6,6 +6,7 @@ What a person wrote beside our rows stays. Must not know cards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -58,36 +59,46 @@ class RowPlace:
 
 
 class TablePlace:
-    """The first table of a section; `top` is where its first row goes, `bottom` where one is added at the end."""
+    """The first table of a section; `top` is where its first row goes. The rows are read when they are asked for."""
 
-    def __init__(self, header: tuple[str, ...], rows: tuple[RowPlace, ...], top: int, bottom: int) -> None:
+    def __init__(self, text: str, header: tuple[str, ...], top: int, end: int) -> None:
+        self._text = text
+        self._end = end
         self.header = header
-        self.rows = rows
         self.top = top
-        self.bottom = bottom
+
+    @cached_property
+    def rows(self) -> tuple[RowPlace, ...]:
+        """Every line that follows and begins with a bar."""
+        found: list[RowPlace] = []
+        place, text = self.top, self._text
+        while place < self._end:
+            end = text.find("\n", place) + 1 or len(text)
+            line = text[place : min(end, self._end)]
+            if not (line.startswith("|") or line.lstrip().startswith("|")):
+                break
+            found.append(RowPlace(place, end, line))
+            place = end
+        return tuple(found)
+
+    @property
+    def bottom(self) -> int:
+        """Where a row is added at the end."""
+        return self.rows[-1].end if self.rows else self.top
 
 
 def find(text: str, section: Section) -> TablePlace | None:
     """The table of a section, half-edited or not."""
-    header: tuple[str, ...] = ()
-    rows: list[RowPlace] = []
-    top = place = section.inner
+    place = section.inner
     while place < section.end:
         end = text.find("\n", place) + 1 or len(text)
         line = text[place : min(end, section.end)]
-        if line.startswith("|") or line.lstrip().startswith("|"):
-            if not header:
-                header, top = cells(line), end
-            elif not rows and "-" in line and set(line) <= _DELIMITER:
-                top = end
-            else:
-                rows.append(RowPlace(place, end, line))
-        elif header:
-            break
+        if line.lstrip().startswith("|"):
+            below = text[end : text.find("\n", end) + 1 or len(text)] if end < section.end else ""
+            dashes = "-" in below and set(below) <= _DELIMITER
+            return TablePlace(text, cells(line), end + len(below) if dashes else end, section.end)
         place = end
-    if not header:
-        return None
-    return TablePlace(header, tuple(rows), top, rows[-1].end if rows else top)
+    return None
 
 
 def snapshot_cells(one: InboxRow) -> tuple[str, ...]:

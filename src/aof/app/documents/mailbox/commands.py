@@ -5,6 +5,9 @@ Must not know any surface or store.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
+
 import msgspec
 
 from aof.app.documents.mailbox.worklog_entries import with_entries
@@ -250,10 +253,18 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
 def next_number(documents: dict[str, str], now: int) -> int:
     """The next free number of the day, over active, closed and archived messages."""
     today = day(now)
-    box = opened(documents[facts.PATH])
-    active = (place.title for place in box.outline.cards)
-    archived = (place.title for place in cards_of(documents[facts.ARCHIVE]))
-    return 1 + max((number_of(one, today) for ids in (active, box.closed_ids, archived) for one in ids), default=0)
+    box, archive = opened(documents[facts.PATH]), documents[facts.ARCHIVE]
+    last = max((number_of(place.title, today) for place in box.outline.cards), default=0)
+    last = _last(box.text, "| ", today, last, lambda: box.closed_ids)
+    return 1 + _last(archive, "### ", today, last, lambda: (place.title for place in cards_of(archive)))
+
+
+def _last(text: str, begin: str, today: str, known: int, ids: Callable[[], Iterable[str]]) -> int:
+    """The greatest number of the day; what only looks like an ID is looked at only where it would be greater."""
+    found = re.findall(rf"\n{re.escape(begin)}MSG-{today.replace('-', '')}-([0-9]{{3,9}})\b", text)
+    if max(map(int, found), default=0) <= known:
+        return known
+    return max([known, *(number_of(one, today) for one in ids())])
 
 
 def message_in(box: Mailbox, message_id: str) -> Message | AofError:

@@ -182,7 +182,9 @@ class MailService:
 
     def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
         """Tell the WORKLOG and the maintainer that a message got no answer."""
-        command = commands.EscalateMail(actor=self._principal.actor, agent=agent, message_id=message_id, reason=reason)
+        command = commands.EscalateMail(
+            actor=self._principal.actor, agent=agent, message_id=self._resolved(message_id), reason=reason
+        )
         self._dispatcher.dispatch(command)
         return self._message(message_id)
 
