@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from aof.app.operations.rows import (
+    charter,
+    conflicts,
     control,
     handoffs,
+    mail,
     maintenance,
     org,
     queries,
@@ -17,6 +20,7 @@ from aof.app.operations.rows import (
     shared_work,
     tasks,
     workflows,
+    worklog,
 )
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
@@ -36,11 +40,11 @@ __all__ = [
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *shared_work.ROWS,
-    *workflows.ROWS, *maintenance.ROWS,
+    *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:
