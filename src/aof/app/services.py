@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
+from aof.app.handoffs import audit
 from aof.app.handoffs import service as handoffs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
@@ -79,6 +80,11 @@ class Services:
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
         return handoffs.HandoffService(self.environment)
+
+    @cached_property
+    def audit(self) -> audit.AuditService:
+        """The audit records of handoffs."""
+        return audit.AuditService(self.environment)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

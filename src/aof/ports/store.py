@@ -19,7 +19,9 @@ from aof.core.model.task import Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoff import Handoff
+    from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -209,6 +211,14 @@ class ReadModel(Protocol):
         """How many running tasks occupy each resource."""
         ...
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, as records without bodies; what does not exist is left out."""
+        ...
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records of handoffs that match, in the order of the log."""
+        ...
+
 
 class Store(RecordStore, EventLog, ReadModel, Protocol):
     """What every store has. Files that people edit beside the log are its `working_copy`."""
@@ -216,6 +226,10 @@ class Store(RecordStore, EventLog, ReadModel, Protocol):
     @property
     def working_copy(self) -> WorkingCopy | None:
         """The files of the tasks; None where there are none."""
+        ...
+
+    def audit_files(self, project: str) -> AuditFiles | None:
+        """The audit records of a project as files; None where there are none."""
         ...
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from aof.app.faults import Faults
 from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
+from aof.app.scheduler.housekeeping import Housekeeping
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.handoffs import unanswered
@@ -99,6 +100,7 @@ class Tick:
         self._clock = environment.clock
         self._policy = environment.policy
         self._pending = Pending(self._store)
+        self._housekeeping = Housekeeping(environment)
         self._trouble: AofError | None = None
         self._unended = False
         self.last = Snapshot()
@@ -109,6 +111,8 @@ class Tick:
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
+        if not dry_run:
+            self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
         if dry_run:
             return _told(planned, planned.actions, planned.left, dry_run=True)
@@ -116,7 +120,7 @@ class Tick:
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
-            why_not = self._carried_out(action, tasks[action.task_id])
+            why_not = self._carried_out(action, tasks.get(action.task_id))
             if why_not is None:
                 done.append(action)
             else:
@@ -230,6 +234,8 @@ class Tick:
         return msgspec.structs.replace(
             running,
             handoffs=self._pending.among((*running.running, *ready)),
+            overdue=self._housekeeping.overdue(),
+            overdue_at=self._housekeeping.look_again(),
             backlog=others["backlog"] or promotable,
             ready=ready,
             blocked=others["blocked"],
@@ -240,13 +246,13 @@ class Tick:
     def _find(self, query: Query) -> tuple[Task, ...]:
         return self._store.find(query.but(counted=False, order="schedule")).tasks
 
-    def _carried_out(self, action: Action, task: Task) -> str | None:
+    def _carried_out(self, action: Action, task: Task | None) -> str | None:
         """Do it; why it was not done, if so. Whatever it raises concerns this action alone."""
         key = (action.action, action.task_id, action.run_id, action.hop, action.handoff_id)
         if wait := self._faults.wait(key):
             return f"{action.action} failed; it is tried again in {wait:.0f} s"
         try:
-            why_not = _CARRIERS[action.action](self, action, task)
+            why_not = _CARRIERS[action.action](self, action, task) if task is not None else self._kept(action)
         except Exception as error:  # noqa: BLE001 - the edge of one action
             if isinstance(error, AofError) and error.kind not in ("unavailable", "internal"):
                 self._faults.succeeded(key)
@@ -261,6 +267,10 @@ class Tick:
 
     def _did(self, command: c.OnTask) -> str | None:
         return None if self._execute(command).events else "it has changed in the meantime"
+
+    def _kept(self, action: Action) -> str | None:
+        """Do what concerns no task."""
+        return self._housekeeping.prune() if action.action == "retention" else "it has changed in the meantime"
 
     def _promote(self, action: Action, task: Task) -> str | None:
         return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))

@@ -10,12 +10,20 @@ from aof.core.model.task import Task
 from aof.core.runs.lease_clock import Boot
 
 
+class Overdue(msgspec.Struct, frozen=True, kw_only=True):
+    """A file with records that need not be kept any longer."""
+
+    path: str
+    records: int
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unfinished tasks by what can be done with them, each group in the order of the schedule.
 
     `free` are those in `ready` and `backlog` that wait for no other task. `hosted` are the runs that this process
-    keeps alive, `orphaned` those whose host has died. `handoffs` are those that wait for an answer. Finished tasks are
-    not part of it, however many there are.
+    keeps alive, `orphaned` those whose host has died. `handoffs` are those that wait for an answer. `overdue` are
+    files to prune, and `overdue_at` is when there may be more. Finished tasks are not part of it, however many there
+    are.
     """
 
     running: tuple[Task, ...] = ()
@@ -29,10 +37,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     hosted: frozenset[str] = frozenset()
     orphaned: frozenset[str] = frozenset()
     handoffs: tuple[Handoff, ...] = ()
+    overdue: tuple[Overdue, ...] = ()
+    overdue_at: int | None = None
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about."""
+    """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about.
+
+    What concerns no task has an empty `task_id`.
+    """
 
     action: str
     task_id: str

@@ -6,7 +6,7 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from aof.core.model import run as runs
 from aof.core.model import times
 from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
-from aof.ports.lists import Query, Row, Rows
+from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
 from aof.stores.filesystem import file_working_copy, loaded
 from aof.stores.filesystem import unit as units
@@ -37,12 +37,15 @@ from aof.stores.filesystem.working_copy.status import file_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.events import Event
     from aof.core.model.handoff import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
+    from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
     from aof.ports.store import Page, Scope
+    from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
     from aof.stores.filesystem.loaded import Loaded
     from aof.stores.filesystem.records.handoffs import Handoffs
@@ -286,21 +289,7 @@ class FilesystemStore(Parts):
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
             by_status, found = self.index.shown(query)
-        return Rows(
-            by_status,
-            tuple(
-                Row(
-                    id=one.id,
-                    title=one.title,
-                    status=one.status,
-                    priority=one.priority,
-                    agent=one.agent,
-                    reason=one.reason,
-                    state=self.file_status(one.id, "archive" if one.archived else one.status),
-                )
-                for one in found
-            ),
-        )
+        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
@@ -311,6 +300,22 @@ class FilesystemStore(Parts):
         """How many running tasks occupy each resource."""
         with clearly("read the index"):
             return self.index.resources_in_use()
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records that match."""
+        with clearly("read the index"):
+            return self.index.audited(query)
+
+    def audit_files(self, project: str) -> FilesystemAudit:
+        """The audit records of a project as files."""
+        from aof.stores.filesystem.audit.files import FilesystemAudit
+
+        return FilesystemAudit(self, project)
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        with clearly("read the index"):
+            return self.index.records(task_ids)
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""

@@ -119,6 +119,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
     "handoff": (("handoff", "list"), ("handoff", "show", HARMFUL)),
+    "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "recover": (("recover",),),
     "sync": (("sync",),),
     "doctor": (("doctor",),),
