@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LOCK = "audit"
 _NOTE_BYTES = 32
+_TAIL_BYTES = 16_384
 _SUFFIX = ".jsonl"
 _decoder = msgspec.json.Decoder(prepare_type(AuditRecord))
 
@@ -106,9 +107,10 @@ class FilesystemAudit:
         disk = self._store.disk
         fd = self._opened(self._path(day))
         try:
-            found = os.pread(fd, os.fstat(fd).st_size, 0)
-            whole = found.rfind(b"\n") + 1
-            if whole < len(found):
+            size = os.fstat(fd).st_size
+            end = _end(fd, size)
+            whole = size - len(end) + end.rfind(b"\n") + 1
+            if whole < size:
                 disk.truncate(fd, whole)
             while data:
                 data = data[disk.append(fd, data) :]
@@ -132,8 +134,16 @@ class FilesystemAudit:
     def _written(self, held: Held) -> int:
         """The number of the last record that is in the files; a dead writer may not have noted it."""
         days = self._days()
-        lines = self._data(days[-1]).splitlines(keepends=True) if days else []
+        lines = self._last_lines(days[-1]) if days else []
         return max(self._noted(held), next((seq for line in reversed(lines) if (seq := seq_of(line))), 0))
+
+    def _last_lines(self, day: str) -> list[bytes]:
+        """The last lines of a file: at least one whole one, where there is any."""
+        fd = os.open(self._path(day), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return _end(fd, os.fstat(fd).st_size).splitlines(keepends=True)
+        finally:
+            os.close(fd)
 
     def _noted(self, held: Held) -> int:
         noted = os.pread(held.fd, _NOTE_BYTES, 0).strip()
@@ -149,6 +159,20 @@ class FilesystemAudit:
             yield held
         finally:
             self._store.locks.release((held,))
+
+
+def _end(fd: int, size: int) -> bytes:
+    """The end of a file, from the beginning of a line on; the whole file where it has only one."""
+    length = _TAIL_BYTES
+    while True:
+        start = max(size - length, 0)
+        data = os.pread(fd, size - start, start)
+        first = data.find(b"\n") + 1
+        if not start:
+            return data
+        if 0 < first < data.rfind(b"\n"):
+            return data[first:]
+        length *= 2
 
 
 def seq_of(line: bytes) -> int | None:
