@@ -37,8 +37,9 @@ CHART: Final[dict[str, Any]] = {
 }
 WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
 Subject = Literal[
-    "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated"
-]
+    "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
+    "sent", "handed", "taken", "escalated"
+]  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -131,6 +132,15 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("unlink", "linked", "unlink", kind="evidence", target="outputs/x.md"),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
+    *_both("handoff_new", "running", "escalate a running task", type="escalation", reason="unclear", rationale="why"),
+    *_both("handoff_accept", "handed", "accept a handoff", everywhere=True),
+    *_both("handoff_reject", "handed", "reject a handoff", reason="no time"),
+    *_both("handoff_defer", "handed", "defer a handoff", reason="later"),
+    *_both("handoff_return", "taken", "return a handoff", status="success"),
+    *_both("handoff_answer", "handed", "answer a handoff", text="yes"),
+    *_both("handoff_escalate", "escalated", "escalate a handoff further", rationale="beyond me"),
+    *_both("handoff_withdraw", "sent", "withdraw a handoff", reason="not needed"),
+    *_both("handoff_resend", "sent", "send a handoff again"),
     Case("attach a workflow", "workflow_attach", "gated"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
@@ -153,6 +163,8 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     if case.operation == "send":
         messages = _message(who, "in-progress") if given["messages"] == "self" else _message("rev", "done")
         return {"messages": [text.replace("{task}", task_id) for text in messages]}
+    if case.subject in ("sent", "handed", "taken", "escalated"):
+        return given | {"handoff_id": _handoff(fabric, case, task_id, who)}
     if case.operation == "session_end":
         return {"agent": who if case.own else OTHER}
     return given | {"task_id": task_id}
@@ -179,6 +191,19 @@ def _subject(fabric: Fabric, case: Case, who: str) -> str:
     if case.subject == "linked":
         fabric.link(task_id, "evidence", "outputs/x.md")
     return task_id
+
+
+def _handoff(fabric: Fabric, case: Case, task_id: str, who: str) -> str:
+    """A handoff of the task: to the caller, from it, or between others."""
+    own = who if case.own else OTHER
+    sender, receiver = (own if case.own else PERSON, OTHER) if case.subject == "sent" else (PERSON, own)
+    given: dict[str, Any] = {"type": "delegation", "timeout": 60}
+    if case.subject == "escalated":
+        given = {"type": "escalation", "rationale": "why"}
+    made = fabric.handoff_new(task_id=task_id, from_agent=sender, to=[receiver], reason="help", **given)
+    if case.subject in ("taken", "escalated"):
+        fabric.handoff_accept(made.handoff_id, agent=receiver)
+    return made.handoff_id
 
 
 def outcome(fabric: Fabric, case: Case, caller: Caller) -> str:

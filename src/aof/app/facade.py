@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
+    from aof.app.handoffs.results import StartedHandoff, TakenHandoff
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
     from aof.app.workflows.view import Portrait
+    from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
     from aof.ports.lists import Row
@@ -526,15 +528,179 @@ class Facade:
         """
         return self.services.messages.session_end(agent=agent, run=run)
 
-    def handoffs(
-        self, *, task: str | None = None, from_agent: str | None = None, to_agent: str | None = None
-    ) -> tuple[Handoff, ...]:
-        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent."""
-        return self.services.handoffs.handoffs(task=task, from_agent=from_agent, to_agent=to_agent)
+    def handoff_new(
+        self,
+        *,
+        type: str,
+        task_id: str,
+        reason: str,
+        from_agent: str | None = None,
+        to: Sequence[str] = (),
+        rationale: str = "",
+        risk: str = "low",
+        timeout: float | str | None = None,
+        on_timeout: str = "retry",
+        capabilities: Sequence[Any] = (),
+        autonomy_budget: int | None = None,
+        aggregation: str | None = None,
+        no_return: Sequence[str] = (),
+        wait: bool | None = None,
+        segment_complete: bool = False,
+        history: Sequence[Any] = (),
+        variables: dict[str, Any] | None = None,
+        artifacts: Sequence[Any] = (),
+        budget: float | None = None,
+        deadline: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> StartedHandoff:
+        """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
+        return self.services.handoffs.handoff_new(
+            type=type,
+            task_id=task_id,
+            reason=reason,
+            from_agent=from_agent,
+            to=to,
+            rationale=rationale,
+            risk=risk,
+            timeout=timeout,
+            on_timeout=on_timeout,
+            capabilities=capabilities,
+            autonomy_budget=autonomy_budget,
+            aggregation=aggregation,
+            no_return=no_return,
+            wait=wait,
+            segment_complete=segment_complete,
+            history=history,
+            variables=variables,
+            artifacts=artifacts,
+            budget=budget,
+            deadline=deadline,
+            run=run,
+            actor=actor,
+        )
 
-    def handoff(self, handoff_id: str) -> Handoff:
-        """One handoff."""
-        return self.services.handoffs.handoff(handoff_id)
+    def handoff_accept(
+        self,
+        handoff_id: str,
+        *,
+        agent: str | None = None,
+        reason: str | None = None,
+        estimated_completion: str | None = None,
+        actor: str | None = None,
+    ) -> TakenHandoff:
+        """Take a handoff on. Where the task itself passes to the receiver, this begins its run."""
+        return self.services.handoffs.handoff_accept(
+            handoff_id, agent=agent, reason=reason, estimated_completion=estimated_completion, actor=actor
+        )
+
+    def handoff_reject(
+        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Turn a handoff down; the work goes to another agent, or to a person."""
+        return self.services.handoffs.handoff_reject(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_defer(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        agent: str | None = None,
+        estimated_completion: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Acknowledge a handoff and put the answer off."""
+        return self.services.handoffs.handoff_defer(
+            handoff_id, reason=reason, agent=agent, estimated_completion=estimated_completion, actor=actor
+        )
+
+    def handoff_return(
+        self,
+        handoff_id: str,
+        *,
+        status: str,
+        agent: str | None = None,
+        result: Any = None,
+        content_type: str | None = None,
+        to_agent: str | None = None,
+        variables_changed: dict[str, Any] | None = None,
+        artifacts_produced: Sequence[Any] = (),
+        tokens_consumed: int | None = None,
+        notes: str = "",
+        actor: str | None = None,
+    ) -> Handoff:
+        """Bring back what came of an accepted handoff: `success`, `partial`, `failed` or `timeout`."""
+        return self.services.handoffs.handoff_return(
+            handoff_id,
+            status=status,
+            agent=agent,
+            result=result,
+            content_type=content_type,
+            to_agent=to_agent,
+            variables_changed=variables_changed,
+            artifacts_produced=artifacts_produced,
+            tokens_consumed=tokens_consumed,
+            notes=notes,
+            actor=actor,
+        )
+
+    def handoff_answer(
+        self, handoff_id: str, *, text: str, status: str = "success", agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Answer a handoff as a person: take it on and bring back the answer in one step."""
+        return self.services.handoffs.handoff_answer(handoff_id, text=text, status=status, agent=agent, actor=actor)
+
+    def handoff_escalate(
+        self,
+        handoff_id: str,
+        *,
+        rationale: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Pass an escalation on to the next level, with one's own assessment. Answers with the new handoff."""
+        return self.services.handoffs.handoff_escalate(
+            handoff_id, rationale=rationale, to_agent=to_agent, agent=agent, actor=actor
+        )
+
+    def handoff_withdraw(
+        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Take back a handoff that is not over; nobody else is asked."""
+        return self.services.handoffs.handoff_withdraw(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_resend(
+        self, handoff_id: str, *, reason: str | None = None, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Send a handoff to the same agent again, at most three times."""
+        return self.services.handoffs.handoff_resend(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_show(self, handoff_id: str) -> Handoff:
+        """One handoff, by its ID or the beginning of it."""
+        return self.services.handoffs.handoff_show(handoff_id)
+
+    def handoff_list(
+        self,
+        *,
+        task: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        state: str | None = None,
+    ) -> tuple[Handoff, ...]:
+        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
+
+        The state `open` stands for every one that something is still to come of.
+        """
+        return self.services.handoffs.handoff_list(task=task, from_agent=from_agent, to_agent=to_agent, state=state)
+
+    def handoff_group(self, group_id: str) -> Group:
+        """What the returns of a broadcast come to; any of its handoffs stands for it too."""
+        return self.services.handoffs.handoff_group(group_id)
+
+    def handoff_chain(self, task_id: str) -> dict[str, Any]:
+        """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
+        return self.services.handoffs.handoff_chain(task_id)
 
     def audit(
         self,

@@ -79,7 +79,7 @@ class Services:
     @cached_property
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
-        return handoffs.HandoffService(self.environment)
+        return handoffs.HandoffService(self.environment, self.dispatcher)
 
     @cached_property
     def audit(self) -> audit.AuditService:

@@ -20,7 +20,7 @@ from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
@@ -169,6 +169,14 @@ class RecordStore(Protocol):
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
+        ...
+
+    def handoff(self, handoff_id: str) -> Handoff | None:
+        """One handoff as it lies there now; nothing is locked."""
+        ...
+
+    def handoff_ids(self, part: str) -> tuple[str, ...]:
+        """The IDs of handoffs that begin like this."""
         ...
 
     def path_of(self, task: Task) -> str:

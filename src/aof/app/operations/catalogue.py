@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations.rows import audit, control, maintenance, org, queries, tasks, workflows
+from aof.app.operations.rows import audit, control, handoffs, maintenance, org, queries, tasks, workflows
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *audit.ROWS, *workflows.ROWS, *maintenance.ROWS,
+    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS, *workflows.ROWS,
+    *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import work_log, workflow
+from aof.core.evolve import open_handoffs, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
-from aof.core.model.events import Draft, Event
+from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Blocked, Cancel, Failure, Link, Task
@@ -45,7 +45,9 @@ def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
         return workflow.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
     handler = _HANDLERS.get(event.type)
-    return handler(task, event) if handler else {}
+    if handler is not None:
+        return handler(task, event)
+    return open_handoffs.changed(task, event) if task.handoffs and about_handoff(event) else {}
 
 
 def _moment(task: Task, event: Event) -> str:
@@ -184,10 +186,12 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
 
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
     """A task that is handed to another agent says how deep, and by which handoff."""
-    edge = ("handoff", event.payload["handoffId"])
-    known = any((link.kind, link.target_id) == edge for link in task.links)
-    added = () if known else (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp),)
-    return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
+    changes = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
+    return changes | open_handoffs.begun(task, event)
+
+
+def _handed(task: Task, event: Event) -> dict[str, Any]:
+    return open_handoffs.begun(task, event)
 
 
 def _unanswered(task: Task, event: Event) -> dict[str, Any]:
@@ -213,5 +217,6 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.archived": _archived,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
+    "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,
 }

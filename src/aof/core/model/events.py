@@ -17,6 +17,7 @@ _REMARKS: Final = frozenset(
         "protocol.message.unknown",
         "task.warning",
         "http.authentication.failed",
+        "handoff.refused",
     }
 )
 
@@ -52,6 +53,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     files: dict[str, str] = {}
     layout: str | None = None
     hash: str = ""
+
+
+def about_handoff(event: Event) -> bool:
+    """Whether the event may change the record of a handoff, which it then names."""
+    return event.type.startswith(("delegation.", "handoff.")) and "handoffId" in event.payload
 
 
 def is_remark(fact: Draft | Event) -> bool:

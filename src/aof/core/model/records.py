@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.model import handoff
 from aof.core.model.events import Draft
+from aof.core.model.handoffs import record
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat, RunResult
@@ -21,15 +21,17 @@ class Records(msgspec.Struct, kw_only=True):
 
     A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
+    `entropy` is what the IDs of handoffs that it may begin are made from: random text, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
     """
 
     policy: Policy = Policy()
     run_tag: str = "00000000"
+    entropy: str = ""
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
     results: dict[str, RunResult | AofError | None] = {}
-    handoffs: dict[str, tuple[handoff.Handoff, ...]] = {}
+    handoffs: dict[str, tuple[record.Handoff, ...]] = {}
     missing: set[tuple[str, str]] = set()
     above: dict[str, tuple[str, ...]] = {}
     children: dict[str, tuple[str, ...]] = {}

@@ -110,6 +110,25 @@ class Link(_Part, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class OpenHandoff(_Part, frozen=True, kw_only=True):
+    """A handoff of the task that something is still to come of; its record says the rest.
+
+    `by_message` says that an AOF/1 message asked for it, which leaves the task to whoever claims it.
+    """
+
+    id: str
+    type: str
+    state: str
+    from_agent: str
+    to_agent: str
+    by_message: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the task itself is to be done by the receiver, and by nobody else meanwhile."""
+        return self.type in ("sequential", "delegation") and not self.by_message
+
+
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
 
@@ -144,6 +163,7 @@ class Task(_Part, frozen=True, kw_only=True):
     resource: str | None = None
     visibility: Visibility = "foreground"
     links: tuple[Link, ...] = ()
+    handoffs: tuple[OpenHandoff, ...] = ()
     key: Key | None = None
     started_at: str | None = None
     ended_at: str | None = None
@@ -157,6 +177,11 @@ class Task(_Part, frozen=True, kw_only=True):
     def gated(self) -> bool:
         """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
         return "template" in self.workflow
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
+        return any(one.moves and one.state != "accepted" for one in self.handoffs)
 
     @property
     def last_run(self) -> str | None:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.ports.clock import Clock
@@ -174,6 +174,16 @@ class ReadOnlyStore(MemoryStore):
         """Every handoff, or those of some tasks; oldest first."""
         self._caught_up()
         return super().handoffs(tasks)
+
+    def handoff(self, handoff_id: str) -> Handoff | None:
+        """One handoff."""
+        self._caught_up()
+        return super().handoff(handoff_id)
+
+    def handoff_ids(self, part: str) -> tuple[str, ...]:
+        """The IDs of handoffs that begin like this."""
+        self._caught_up()
+        return super().handoff_ids(part)
 
     def head(self) -> int:
         """The number of the last event."""

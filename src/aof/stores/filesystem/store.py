@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
     from aof.ports.audit import AuditQuery
@@ -347,6 +347,16 @@ class FilesystemStore(Parts):
         """Every handoff, or those of some tasks; oldest first."""
         with clearly("read the handoffs"):
             return self.handed.all() if tasks is None else self.handed.among(tasks)
+
+    def handoff(self, handoff_id: str) -> Handoff | None:
+        """One handoff as its file has it now; nothing is locked."""
+        with clearly("read the handoffs"):
+            return self.handed.one(handoff_id)
+
+    def handoff_ids(self, part: str) -> tuple[str, ...]:
+        """The IDs of handoffs that begin like this."""
+        with clearly("read the handoffs"):
+            return self.handed.ids(part)
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""

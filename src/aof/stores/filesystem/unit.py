@@ -19,7 +19,7 @@ from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, is_remark
+from aof.core.model.events import Draft, Event, about_handoff, is_remark
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
@@ -41,7 +41,7 @@ from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -243,7 +243,7 @@ class FilesystemUnit(IndexQuestions):
                     change.run = self.run(event.task_id)
                 change.run = evolve_run(change.run, event)
                 change.result = evolve_result(change.result, event)
-            elif event.type.startswith("delegation."):
+            elif about_handoff(event):
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 

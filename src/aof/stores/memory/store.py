@@ -16,7 +16,7 @@ from aof.core.errors.storage import LockTimeout
 from aof.core.handoffs import audit
 from aof.core.handoffs.audit import AuditRecord
 from aof.core.model.events import Event
-from aof.core.model.handoff import Handoff, age
+from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
@@ -130,6 +130,19 @@ class MemoryStore:
             asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
+
+    def handoff(self, handoff_id: str) -> Handoff | None:
+        """One handoff."""
+        with self._kept.lock:
+            found = (folded.handoffs.get(handoff_id) for folded in self._kept.folded.values())
+            return copied(next(filter(None, found), None))
+
+    def handoff_ids(self, part: str) -> tuple[str, ...]:
+        """The IDs of handoffs that begin like this."""
+        with self._kept.lock:
+            return tuple(
+                sorted(one for folded in self._kept.folded.values() for one in folded.handoffs if one.startswith(part))
+            )
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

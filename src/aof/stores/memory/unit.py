@@ -14,12 +14,12 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow_state import occupied_by
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
 from aof.stores.base.fold import Folded
@@ -169,7 +169,7 @@ class MemoryUnit:
         with self._kept.lock:
             tasks = self._kept.tasks()
             found = sorted(tasks, key=split_task_id)
-            return tuple(name for name in found for lease in leases(tasks[name]) if lease.agent == agent)
+            return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

@@ -29,7 +29,7 @@ HANDLERS = {
     "dep": "tasks:dep",
     "doctor": "data:doctor",
     "graph": "views:graph",
-    "handoff": "messages:handoff",
+    "handoff": "handoffs:handoff",
     "list": "queries:list_tasks",
     "log": "data:log",
     "org": "org:org",
@@ -255,6 +255,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
+        option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
 
 

@@ -1,4 +1,4 @@
-"""Operations about the org chart, protocol messages, sessions and handoffs. Must not know any surface."""
+"""Operations about the org chart, protocol messages and sessions. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.results import Applied, Result
 from aof.app.operations.rows.fields import Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.core.model.handoff import Handoff
 
 _ORG = Family(
     verb="org",
     help="show or check the org chart, or see who would get a task",
     example="aof org route --tag api --capability python:0.8",
 )
-_HANDOFF = Family(verb="handoff", help="list handoffs, or show one", example="aof handoff list --to swe-qa")
 
 
 class OrgRoute(Params, frozen=True, kw_only=True):
@@ -62,22 +60,6 @@ class SessionEnd(Params, frozen=True, kw_only=True):
     run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
-class HandoffFilters(Params, frozen=True, kw_only=True):
-    """Which handoffs."""
-
-    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
-    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
-        UNSET
-    )
-    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
-
-
-class OneHandoff(Params, frozen=True, kw_only=True):
-    """Which handoff."""
-
-    handoff_id: Annotated[str, param("handoff to show", Spelling(place="HANDOFF"))]
-
-
 class OrgCheck(Result, frozen=True, kw_only=True):
     """What is wrong with the org chart, and which version is in force."""
 
@@ -99,13 +81,6 @@ class Carried(Result, frozen=True, kw_only=True):
     applied: tuple[Applied, ...]
 
 
-class Handoffs(Result, frozen=True, kw_only=True):
-    """Handoffs, oldest first."""
-
-    total: int
-    handoffs: tuple[Handoff, ...]
-
-
 def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
     report = fabric.org_report()
     problems = [finding.told() for finding in report.findings]
@@ -125,11 +100,6 @@ def _send(fabric: Any, values: dict[str, Any]) -> SentMessages:
 
 def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
     return Carried(applied=fabric.session_end(**values))
-
-
-def _handoffs(fabric: Any, values: dict[str, Any]) -> Handoffs:
-    found = fabric.handoffs(**values)
-    return Handoffs(total=len(found), handoffs=found)
 
 
 ROWS: tuple[Operation, ...] = (
@@ -193,28 +163,5 @@ ROWS: tuple[Operation, ...] = (
         ),
         acts="agent",
         ask=_session_end,
-    ),
-    Operation(
-        name="handoffs",
-        parameters=HandoffFilters,
-        result=Handoffs,
-        help="Handoffs of a task, from or to an agent.",
-        effect="read",
-        tool="aof_handoffs",
-        verb="handoff list",
-        cli=Cli(section="messages", order=30, example="aof handoff list --to swe-qa", family=_HANDOFF),
-        tier="handoff",
-        ask=_handoffs,
-    ),
-    Operation(
-        name="handoff",
-        parameters=OneHandoff,
-        result=Handoff,
-        help="One handoff.",
-        effect="read",
-        tool="aof_handoff_show",
-        verb="handoff show",
-        cli=Cli(section="messages", order=30, example="aof handoff show TASK-2026-02-21-001", family=_HANDOFF),
-        tier="handoff",
     ),
 )

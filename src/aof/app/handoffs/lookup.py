@@ -1,0 +1,54 @@
+"""Finds handoffs by their IDs, or by the beginning of one. Must not know which store is in use."""
+
+from __future__ import annotations
+
+from aof.core.errors.base import Call
+from aof.core.errors.messages import HandoffNotFound
+from aof.core.errors.tasks import AmbiguousId
+from aof.core.model.handoffs import ids
+from aof.ports import store as ports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.model.handoffs.record import Handoff
+    from aof.ports.store import Store
+
+_SHOWN = 10
+
+
+class HandoffLookup:
+    """Looks handoffs up in one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, part: str) -> Handoff:
+        """The handoff that an ID or its beginning stands for, as the log has it now."""
+        given = part.strip().lower() if part.strip()[:3].upper() != "HO-" else part.strip().upper()
+        known = self._store.handoff(self._whole(given))
+        if known is None:
+            raise missing(part)
+        with self._store.unit(ports.Scope(read=frozenset({known.task_id}))) as unit:
+            found = next((one for one in unit.handoffs(known.task_id) if one.id == known.id), None)
+        if found is None:
+            raise missing(part)
+        return found
+
+    def _whole(self, given: str) -> str:
+        if ids.is_handoff_id(given):
+            return given
+        if not ids.is_part(given):
+            raise missing(given)
+        found = self._store.handoff_ids(given)
+        if not found:
+            raise missing(given)
+        if len(found) > 1:
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            shown = ", ".join(found[:_SHOWN]) + more
+            raise AmbiguousId(f"{given!r} stands for {len(found)} handoffs: {shown}", "use more of the ID")
+        return found[0]
+
+
+def missing(part: str) -> HandoffNotFound:
+    """The error for what no handoff has as its ID."""
+    return HandoffNotFound(f"there is no handoff {part[:80]!r}", "list what there is", Call("handoff_list", {}))
