@@ -21,6 +21,7 @@ from aof.ports.lists import Query, Rows
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
+    from aof.core.org.health import AgentHealth
     from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
@@ -221,6 +222,10 @@ class ReadModel(Protocol):
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, as records without bodies; what does not exist is left out."""
+        ...
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health; an agent that it says nothing of can be reached."""
         ...
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:

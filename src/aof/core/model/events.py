@@ -17,6 +17,8 @@ _REMARKS: Final = frozenset(
         "protocol.message.unknown",
         "task.warning",
         "http.authentication.failed",
+        "agent.unavailable",
+        "agent.available",
         "handoff.refused",
     }
 )

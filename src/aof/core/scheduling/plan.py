@@ -15,7 +15,7 @@ from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.runs.lease_clock import running_for
-from aof.core.scheduling import ack_timeout, hops
+from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
@@ -35,6 +35,8 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     _judge(view, snapshot.review, REVIEW)
     _judge(view, (*snapshot.ready, *opened), READY)
     view.actions += _late_answers(view)
+    view.actions += handoff_timers.planned(view)
+    view.actions += health_checks.planned(view)
     view.actions += _retention(view)
     return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
 

@@ -7,6 +7,7 @@ import msgspec
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
+from aof.core.org.health import Watch
 from aof.core.runs.lease_clock import Boot
 
 
@@ -21,9 +22,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Unfinished tasks by what can be done with them, each group in the order of the schedule.
 
     `free` are those in `ready` and `backlog` that wait for no other task. `hosted` are the runs that this process
-    keeps alive, `orphaned` those whose host has died. `handoffs` are those that wait for an answer. `overdue` are
-    files to prune, and `overdue_at` is when there may be more. Finished tasks are not part of it, however many there
-    are.
+    keeps alive, `orphaned` those whose host has died. `handoffs` are messages that wait for an answer, `handed` the
+    engine's open handoffs with their tasks. `hosting` says that agents can be started, `watches` are the agents whose
+    health is checked. `overdue` are files to prune, and `overdue_at` is when there may be more. Finished tasks are not
+    part of it otherwise, however many there are.
     """
 
     running: tuple[Task, ...] = ()
@@ -37,6 +39,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     hosted: frozenset[str] = frozenset()
     orphaned: frozenset[str] = frozenset()
     handoffs: tuple[Handoff, ...] = ()
+    handed: tuple[tuple[Task, Handoff], ...] = ()
+    hosting: bool = False
+    watches: dict[str, Watch] = {}
     overdue: tuple[Overdue, ...] = ()
     overdue_at: int | None = None
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
+    from aof.core.org.health import AgentHealth
     from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
     from aof.ports.store import Page, Scope
@@ -305,6 +306,11 @@ class FilesystemStore(Parts):
         """The audit records that match."""
         with clearly("read the index"):
             return self.index.audited(query)
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        with clearly("read the index"):
+            return self.index.health()
 
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""

@@ -21,6 +21,7 @@ from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
+from aof.core.org.health import AgentHealth, health_of
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
@@ -108,6 +109,10 @@ class MemoryStore:
         """The audit records that match, from the log itself."""
         found = (audit.audit_record(event) for event in self.events(query.after))
         return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        return {one.agent: one for event in self.events() if (one := health_of(event)) is not None}
 
     def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
         """There are no files."""

@@ -82,9 +82,10 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     with database:
         for here, lines in store.reader.proven(start):
             if audited:
-                from aof.stores.filesystem.index import audit_table
+                from aof.stores.filesystem.index import audit_table, health_table
 
                 audit_table.add(database, ((here.day, event) for _, event in lines))
+                health_table.add(database, (event for _, event in lines))
             for _, event in lines:
                 changes.apply(event)
                 if event.files:

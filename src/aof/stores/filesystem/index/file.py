@@ -61,7 +61,7 @@ class Cache:
         self._idle: list[_Open] = []
 
     def ask(self, question: Callable[[sqlite3.Connection], _Answer], *, audited: bool = False) -> _Answer:
-        """Put a question to a cache that has seen every event of the log; audit records are there where asked for."""
+        """Put a question to a cache that has seen every event of the log; with audit and health where asked for."""
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
             if database is not None and self._is_current(database) and _has(database, audited=audited):
                 return question(database)
@@ -146,12 +146,13 @@ class Cache:
         self._add_audit(database, audited=audited)
 
     def _add_audit(self, database: sqlite3.Connection, *, audited: bool) -> None:
-        """Audit records take a look at the whole log, so they are put in where somebody asks for them."""
+        """What takes a look at the whole log is put in where somebody asks: audit records, and the agents' health."""
         here = databases.position(database)
         if here is not None and not _has(database, audited=audited):
-            from aof.stores.filesystem.index import audit_table
+            from aof.stores.filesystem.index import audit_table, health_table
 
             audit_table.fill(database, self._store.reader, here.seq)
+            health_table.fill(database, self._store.reader, here.seq)
 
     @contextmanager
     def _built(self, held: Held, *, audited: bool = False) -> Iterator[sqlite3.Connection]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
+    from aof.core.org.health import AgentHealth
     from aof.ports.audit import AuditQuery
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
@@ -162,6 +163,12 @@ class Index:
         from aof.stores.filesystem.index import audit_table
 
         return self._cache.ask(lambda database: audit_table.lines(database, after), audited=True)
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        from aof.stores.filesystem.index import health_table
+
+        return self._cache.ask(health_table.all_of, audited=True)
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, without their bodies; what does not exist is left out."""
