@@ -40,15 +40,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--dir", help="measure below this folder, on its disk")
     parser.add_argument("--json", metavar="FILE", help="write every figure there as well")
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it works; no figures to quote")
+    parser.add_argument("--quick", action="store_true", help="takes a few seconds; its figures are too rough to quote")
     parser.add_argument("--rounds", type=int, help="how often each subject has its turn")
     parser.add_argument("--seconds", type=float, help="how long each turn lasts")
     parser.add_argument("--sizes", type=_sizes, help="such as 1000,10000; 0 for none")
     return parser.parse_args(arguments)
 
 
-def _plan(options: argparse.Namespace) -> suite.Plan:
-    plan = suite.Plan.quick() if options.quick else suite.Plan()
+def _plan(options: argparse.Namespace) -> suite.BenchPlan:
+    plan = suite.BenchPlan.quick() if options.quick else suite.BenchPlan()
     given = {name: getattr(options, name) for name in ("rounds", "seconds", "sizes")}
     return plan._replace(**{name: value for name, value in given.items() if value is not None})
 

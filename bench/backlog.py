@@ -17,7 +17,7 @@ from aof.bench import startup
 from aof.bench.fabric import BRIEF, TITLE
 from aof.bench.rounds import Figure
 from aof.bench.sizes import written
-from aof.bench.table import Need, Part, Row, seconds
+from aof.bench.table import Need, Part, TableRow, seconds
 
 SIZES = (10, 1_000)
 _NO_SLOWER = Need(1.0, at_most=True)
@@ -32,7 +32,7 @@ def measure(folder: Path, *, rounds: int, few: bool, say: Callable[[str], object
     tool = _installed(folder / "npm")
     if tool is None:
         return []
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for tasks in SIZES[:1] if few else SIZES:
         theirs = _directory(tool, folder / f"theirs-{tasks}", tasks)
         ours = written(folder / f"ours-{tasks}", tasks)
@@ -50,9 +50,9 @@ def measure(folder: Path, *, rounds: int, few: bool, say: Callable[[str], object
     return [Part("Others: Backlog.md's command line, tasks as Markdown files without a log", tuple(rows))]
 
 
-def _row(name: str, times: list[float], ratio: Figure | None = None) -> Row:
+def _row(name: str, times: list[float], ratio: Figure | None = None) -> TableRow:
     figure, unit = seconds(Figure.of(times))
-    return Row(name, figure, unit, ratio, "Backlog.md" if ratio else "", _NO_SLOWER if ratio else None)
+    return TableRow(name, figure, unit, ratio, "Backlog.md" if ratio else "", _NO_SLOWER if ratio else None)
 
 
 def _installed(folder: Path) -> str | None:

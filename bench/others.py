@@ -25,7 +25,7 @@ from aof.bench.fabric import BRIEF, COMMITS, LIFECYCLE, SUMMARY, TITLE
 from aof.bench.report import AHEAD, MANY, ONE, Measurements, of, processes_text
 from aof.bench.rounds import Figure, Operation, Subject
 from aof.bench.sizes import Parser
-from aof.bench.table import Part, Row
+from aof.bench.table import Part, TableRow
 
 _BUSY = 60  # seconds to wait for SQLite's lock
 
@@ -91,15 +91,15 @@ def installed() -> list[Subject]:
 
 def compared(found: Measurements) -> Part:
     """AOF beside queues that do less."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for queue in installed():
         for processes in (ONE, MANY):
             theirs, ours = of(found, queue, processes), of(found, LIFECYCLE, processes)
             need = AHEAD if queue is HUEY and processes == MANY else None
             name = processes_text(processes)
             rows += [
-                Row(f"{queue.name}, {name}", Figure.of(theirs.rates()), "/s"),
-                Row(
+                TableRow(f"{queue.name}, {name}", Figure.of(theirs.rates()), "/s"),
+                TableRow(
                     f"AOF, {name}",
                     Figure.of(ours.rates()),
                     "/s",

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import aof
 from aof.bench.rounds import Figure
-from aof.bench.table import Need, Part, Row
+from aof.bench.table import Need, Part, TableRow
 from aof.entrypoints import serve
 
 _WORST = 5.0
@@ -64,8 +64,8 @@ def measured(folder: Path, *, rounds: int, attack: Attack, say: Callable[[str], 
         quiet.append(p95(found.quiet))
         besieged.append(p95(found.besieged))
     rows = (
-        Row("a call in peace, p95", Figure.of([one * 1000 for one in quiet]), "ms"),
-        Row(
+        TableRow("a call in peace, p95", Figure.of([one * 1000 for one in quiet]), "ms"),
+        TableRow(
             "a call under attack, p95",
             Figure.of([one * 1000 for one in besieged]),
             "ms",

@@ -23,7 +23,7 @@ import aof
 from aof.bench import cpu
 from aof.bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
 from aof.bench.rounds import Figure
-from aof.bench.table import Need, Part, Row
+from aof.bench.table import Need, Part, TableRow
 from aof.entrypoints import serve
 from bench.mcp_client import NEWEST, SESSIONS, Client
 
@@ -61,14 +61,14 @@ def measured(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], 
         wanted = Figure(*(value / _CALLS_A_SECOND for value in rate))
         ratio = Figure.ratio([turn.rate for turn in mcp], [turn.rate for turn in python])
         rows += [
-            Row(f"tool calls, {name}", rate, "/s", wanted, f"{_CALLS_A_SECOND} a second", Need(1.0)),
-            Row("  beside Python", None, "", ratio, "the same through Python"),
-            Row("  CPU of the server", Figure.of([turn.server for turn in mcp]), "ms/call"),
-            Row("  CPU of the clients", Figure.of([turn.here for turn in mcp]), "ms/call"),
+            TableRow(f"tool calls, {name}", rate, "/s", wanted, f"{_CALLS_A_SECOND} a second", Need(1.0)),
+            TableRow("  beside Python", None, "", ratio, "the same through Python"),
+            TableRow("  CPU of the server", Figure.of([turn.server for turn in mcp]), "ms/call"),
+            TableRow("  CPU of the clients", Figure.of([turn.here for turn in mcp]), "ms/call"),
         ]
     rows += [
-        Row("the same through Python", Figure.of([turn.rate for turn in python]), "/s"),
-        Row("  CPU", Figure.of([turn.here for turn in python]), "ms/call"),
+        TableRow("the same through Python", Figure.of([turn.rate for turn in python]), "/s"),
+        TableRow("  CPU", Figure.of([turn.here for turn in python]), "ms/call"),
     ]
     return Part(f"MCP: dispatch, claim, complete from {CLIENTS} clients, each call a durable commit", tuple(rows))
 

@@ -9,12 +9,14 @@ from types import MappingProxyType
 from aof.core.errors.storage import SettingsUnusable
 from aof.core.model.ids import is_agent_name
 from aof.core.model.policy import Policy, SchedulingPolicy
+from aof.stores.filesystem.io.read import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
 
+_LARGEST = 1_000_000  # bytes
 _TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
@@ -128,7 +130,7 @@ class HandoffSettings(Section):
 
 
 class NotifySettings(Section):
-    """Who is told that a task needs somebody."""
+    """Whom to notify when a task needs a person."""
 
     command: tuple[str, ...] = ()
     file: str | None = None
@@ -216,10 +218,10 @@ def default_text(maintainer: str, *, shared: bool = False) -> str:
 def load_settings(root: str) -> Settings:
     """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
-        with open(f"{root}/aof.toml", encoding="utf-8") as file:
-            text = file.read()
-    except FileNotFoundError:
-        return Settings()
+        data = read(f"{root}/aof.toml", limit=_LARGEST, follow=True)
+        if data is None:
+            return Settings()
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]

@@ -4,13 +4,14 @@
     ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
     │                              WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken, AnotherTask, HandoffClosed, HandoffOpen, AlreadyReturned, StaleHandoff
+    │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
+    │                              AlreadyReturned, StaleHandoff
     ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
     │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
     │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged, NotAddressee, NotAccepted, HandedOver,
-    │                              NoReturnExpected, SegmentOpen, EscalationDepth, InsufficientAutonomy,
-    │                              CapabilityMismatch
+    │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
+    │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
+    │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages
@@ -37,6 +38,14 @@ from aof.core.errors.base import (
     TooManyRequests,
     Unavailable,
 )
+from aof.core.errors.guards import (
+    BudgetExceeded,
+    BudgetTooSmall,
+    ContextConflict,
+    FileLocked,
+    LockRequired,
+    OutOfScope,
+)
 from aof.core.errors.handoffs import (
     AlreadyReturned,
     CapabilityMismatch,
@@ -44,7 +53,6 @@ from aof.core.errors.handoffs import (
     HandedOver,
     HandoffClosed,
     HandoffOpen,
-    InsufficientAutonomy,
     NoReturnExpected,
     NotAccepted,
     NotAddressee,
@@ -113,21 +121,24 @@ __all__ = [
     "AnotherTask",
     "AofError",
     "AtCapacity",
+    "BudgetExceeded",
+    "BudgetTooSmall",
     "Call",
     "CancelRequested",
     "CapabilityMismatch",
     "CommitUnknown",
     "Conflict",
+    "ContextConflict",
     "DependencyCycle",
     "DiskFull",
     "EscalationDepth",
+    "FileLocked",
     "HandedOver",
     "HandoffClosed",
     "HandoffNotFound",
     "HandoffOpen",
     "HopRoleMismatch",
     "IdTaken",
-    "InsufficientAutonomy",
     "Internal",
     "Invalid",
     "InvalidEnvelope",
@@ -138,6 +149,7 @@ __all__ = [
     "KeyConflict",
     "LineEndingsConverted",
     "LinkRefused",
+    "LockRequired",
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
@@ -154,6 +166,7 @@ __all__ = [
     "NotReady",
     "NotRouted",
     "NothingReady",
+    "OutOfScope",
     "OutcomeRequired",
     "ParentNotFound",
     "PayloadTooLarge",

@@ -82,7 +82,7 @@ from aof import late
 from aof.adapters.cli import main
 lazy_imports.settle()
 from aof import later
-print(sum(type(one) is lazy_imports.Pending for one in list(sys.modules.values())))
+print(sum(type(one) is lazy_imports.LazyModule for one in list(sys.modules.values())))
 """
     assert _told(program, tmp_path) == ["late", "later", "0"]
 

@@ -14,10 +14,12 @@ import pytest
 
 from aof.adapters.trust_file import TrustFile, state_folder
 from aof.core.errors.storage import SettingsUnusable, StorageFailed
-from aof.ports.trust import Command
+from aof.ports.trust import CommandLine
 
 NOW = "2026-02-21T00:00:00.000Z"
-RUNS = Command(source="agent ada", kind="runner", command=("python", "agent.py"), env={"MODE": "fast"}, cwd="agents")
+RUNS = CommandLine(
+    source="agent ada", kind="runner", command=("python", "agent.py"), env={"MODE": "fast"}, cwd="agents"
+)
 
 
 def kept(folder: Path, root: Path | None = None) -> TrustFile:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from aof.app.async_bridge import Follower, asked
-from aof.app.operations.rows.org import Send
+from aof.app.operations.rows.org import SendParams
 from aof.app.operations.spec import Params
 from aof.testing import memory_fabric
 
@@ -55,10 +55,12 @@ def test_however_many_long_sends_there_are_other_calls_find_a_thread() -> None:
         with anyio.fail_after(_BOUND):
             async with anyio.create_task_group() as group:
                 for _ in range(100):
-                    group.start_soon(asked, follower, Send(messages=["talk"] * 1_000), blocked)
+                    group.start_soon(asked, follower, SendParams(messages=["talk"] * 1_000), blocked)
                 await anyio.wait_all_tasks_blocked()
                 try:
-                    assert await asked(follower, Send(messages=["talk"]), lambda _params: "answered") == "answered"
+                    assert (
+                        await asked(follower, SendParams(messages=["talk"]), lambda _params: "answered") == "answered"
+                    )
                 finally:
                     released.set()
 

@@ -10,7 +10,7 @@ import pytest
 
 from aof.bench import rounds
 from aof.bench.rounds import Entry, Figure, Subject
-from aof.bench.table import Need, Part, Row, render
+from aof.bench.table import Need, Part, TableRow, render
 from bench.__main__ import main
 
 
@@ -99,5 +99,7 @@ def test_a_requirement_is_met_or_missed(need: Need, ratio: float, verdict: str) 
 
 
 def test_the_last_line_counts_what_is_met() -> None:
-    rows = [Row(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))]
+    rows = [
+        TableRow(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))
+    ]
     assert render({}, [Part("Some", tuple(rows))]).endswith("1 of 2 requirements met; missed: slow")

@@ -68,6 +68,6 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_no_file_names_a_place_of_the_machine_that_it_was_written_on() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False, timeout=60)
     if listed.returncode:
-        pytest.skip("this is no checkout")
+        pytest.skip("this is not a checkout")
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     assert [_titled(path) for path in files if path.is_file() and _HERE.search(path.read_bytes())] == []

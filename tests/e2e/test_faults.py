@@ -311,3 +311,30 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
         fabric.create("One", backlog=True)
         with pytest.raises(AofError, match="holds the lock"):
             fabric.tick()
+
+
+HANDLERS = {
+    Service: ("_changed", "_look_at_chart", "_checkpoint"),
+    Hosting: ("said", "ended", "look_for_orphans"),
+    ProcessRunner: ("_gone", "poll"),
+}
+
+
+@pytest.mark.parametrize(("owner", "name"), [(owner, name) for owner, names in HANDLERS.items() for name in names])
+def test_a_handler_that_raises_once_goes_on(
+    owner: type[Any], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    handler, tell = getattr(owner, name), Service._tell
+
+    def broken(self: Any, *given: Any) -> Any:
+        return handler(self, *given) if bench.calls else bench.breaks()
+
+    def edited(self: Service, action: str, task_id: str, reason: str) -> None:
+        if action == "up":
+            (bench.root / "org/another-file").touch()  # the service looks at the chart again
+        tell(self, action, task_id, reason)
+
+    monkeypatch.setattr(owner, name, broken)
+    monkeypatch.setattr(Service, "_tell", edited)
+    bench.check(bench.run())

@@ -170,7 +170,7 @@ def test_a_cancelled_parent_takes_its_children_along_whatever_their_files_say(de
     child = desk.create(parent_id=parent)
     desk.move(child, "done")
     desk.fabric.cancel(parent)
-    assert desk.file(child) == desk.file(child, "done"), "what cannot be taken in stays where it is"
+    assert desk.file(child) == desk.file(child, "done"), "what cannot be imported stays where it is"
     desk.file(child).unlink()
     assert desk.fabric.get(child).status == "cancelled"
     check_invariants(desk.root, edited=True)

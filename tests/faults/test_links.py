@@ -12,7 +12,7 @@ from selectors import DefaultSelector
 import pytest
 
 import aof
-from aof._support.beneath import Beneath, LinkInTheWay
+from aof._support.confined_folder import ConfinedFolder, LinkInTheWay
 from aof.adapters.notify.file import FileNotifier
 from aof.adapters.runners.process import ProcessRunner
 from aof.adapters.system import SystemClock
@@ -209,7 +209,7 @@ def test_a_folder_that_was_replaced_below_a_running_store_is_written_to(root: Pa
 
 def test_paths_that_lead_up_or_out_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data/runs").mkdir(parents=True)
-    beneath = Beneath(str(tmp_path / "data"))
+    beneath = ConfinedFolder(str(tmp_path / "data"))
     for path in ("runs/../../x", "../x", "runs/..", "runs/./x/y", "/x"):
         with pytest.raises(OSError, match=r"not beneath|No such file"):
             beneath.open(f"{tmp_path}/data/{path}", os.O_WRONLY | os.O_CREAT)
@@ -222,7 +222,7 @@ def test_open_folders_are_bounded_and_closed(tmp_path: Path) -> None:
     for number in range(100):
         (tmp_path / f"data/runs/{number}").mkdir(parents=True)
     before = len(os.listdir("/proc/self/fd"))
-    beneath = Beneath(str(tmp_path / "data"))
+    beneath = ConfinedFolder(str(tmp_path / "data"))
     for number in range(100):
         os.close(beneath.open(f"{tmp_path}/data/runs/{number}/x", os.O_WRONLY | os.O_CREAT))
     assert len(os.listdir("/proc/self/fd")) - before <= 32

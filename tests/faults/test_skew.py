@@ -93,7 +93,7 @@ class TestSkew:
                 fabric.dep_add(ids[0], "TASK-2020-01-01-001")
             parent = fabric.create("Parent").task_id
             child = fabric.create("Child", parent_id=parent, depends_on=[parent]).task_id
-            assert fabric.get(child).depends_on == (parent,), "a parent edge is no dependency"
+            assert fabric.get(child).depends_on == (parent,), "a parent edge is not a dependency"
             waiting = fabric.create("Waits", depends_on=[ids[0]]).task_id
             fabric.cancel(ids[0])
             blocked = fabric.get(waiting)

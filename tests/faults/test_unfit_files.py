@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.app.maintenance import tokens
+from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
+from aof.core.errors.storage import SettingsUnusable
 from aof.core.errors.tasks import UnreadableTask
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.serve import create_token, tokens_of
 from aof.stores.filesystem.io.read import LARGEST, read, unfit
 from aof.stores.filesystem.records.org_chart import OrgFile
 
@@ -81,7 +85,7 @@ def test_a_task_whose_file_is_no_file_is_named_and_the_others_go_on(root: Path, 
         make(path)
 
         assert {row.id: row.state for row in fabric.list().tasks} == {bad: "unknown", good: None}
-        with pytest.raises(UnreadableTask, match=r"no regular file|bytes"):
+        with pytest.raises(UnreadableTask, match=r"not a regular file|bytes"):
             fabric.claim(bad, agent="ada")
         with pytest.raises(UnreadableTask, match=bad):
             fabric.show(bad)
@@ -145,10 +149,39 @@ def test_a_file_that_grows_beyond_the_limit_while_it_is_read_is_given_up(tmp_pat
     path.write_bytes(b"x" * 20_000)
     with pytest.raises(OSError, match="bytes"):
         read(str(path), limit=10_000)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read("/dev/zero")
     assert read(str(path)) == b"x" * 20_000
     assert read(str(tmp_path / "none")) is None
     assert unfit(str(path)) is None
     assert "device" in str(unfit("/dev/zero"))
     assert LARGEST > 10 * 1_000_000
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_settings_that_are_no_file_are_named_and_nobody_waits_for_them(root: Path, make: Make) -> None:
+    (root / "aof.toml").unlink()
+    make(root / "aof.toml")
+    with pytest.raises(SettingsUnusable, match=r"no regular file|bytes"):
+        open_fabric(root, actor="pm")
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_tokens_that_are_no_file_are_named_and_let_nobody_in(root: Path, make: Make) -> None:
+    token = create_token(str(root), "ada", None).token
+    known = tokens_of(str(root))
+    assert tokens.recognise(known, token, 0) is not None
+    (root / "tokens.json").unlink()
+    make(root / "tokens.json")
+    for ask in (lambda: tokens.recognise(known, token, 0), lambda: create_token(str(root), "bob", None)):
+        with pytest.raises(AofError, match=r"no regular file|bytes|symbolic link"):
+            ask()
+
+
+@pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
+def test_what_is_kept_of_a_chart_and_is_no_file_only_costs_time(root: Path, make: Make) -> None:
+    (root / "org").mkdir(exist_ok=True)
+    (root / "org/org-chart.yaml").write_text("schemaVersion: 1\nagents: [{id: ada}]\n")
+    make(root / "locks/org-chart.json")
+    with open_fabric(root, actor="pm") as fabric:
+        assert [agent.id for agent in fabric.org.agents] == ["ada"]

@@ -68,6 +68,15 @@ def test_broken_json_that_names_the_protocol_was_meant_as_a_message(text: str) -
     assert problem(text.encode("utf-8", "surrogatepass")) == "invalid_json"
 
 
+@pytest.mark.parametrize("form", [json.dumps, prefixed, lambda m: json.dumps(m).encode()])
+def test_a_byte_order_mark_makes_a_message_no_plain_text(form: Any) -> None:
+    message = update(progress="x")
+    text = form(message)
+    marked = b"\xef\xbb\xbf" + text if isinstance(text, bytes) else f"\ufeff{text}"
+    assert found(marked) == message
+    assert problem(marked[:-1]) == "invalid_json"
+
+
 def test_words_before_the_prefix_make_it_plain_text() -> None:
     assert detect(incoming(f"I say: {prefixed(update(notes='n'))}")) is None
 

@@ -32,6 +32,17 @@ def test_a_text_that_is_not_all_json_is_read_by_lines() -> None:
     assert messages_in(f"{prefixed(ONE)}\n{prefixed(TWO)}") == [prefixed(ONE), prefixed(TWO)]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_message() -> None:
+    assert messages_in(f"\ufeff{json.dumps(ONE)}\n{json.dumps(TWO)}\n") == [ONE, TWO]
+    assert messages_in(f"\ufeff{prefixed(ONE)}\r\n{prefixed(TWO)}\r\n") == [prefixed(ONE), prefixed(TWO)]
+
+
+@pytest.mark.parametrize("separator", ["\x85", "\u2028", "\u2029"])
+def test_a_line_ends_where_json_says_so_and_not_inside_a_text(separator: str) -> None:
+    wide = f"AOF/1 {json.dumps(update(notes=f'one{separator}AOF/1 two'), ensure_ascii=False)}"
+    assert messages_in(f"{prefixed(ONE)}\n{wide}\n") == [prefixed(ONE), wide]
+
+
 def test_one_prefixed_message_may_be_laid_out_over_lines() -> None:
     text = f"AOF/1 {json.dumps(ONE, indent=2)}\n"
     assert messages_in(text) == [text]

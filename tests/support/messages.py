@@ -121,7 +121,7 @@ class Post:
         return sent
 
     def ignores(self, given: object) -> None:
-        """What is no message leaves no trace."""
+        """What is not a message leaves no trace."""
         before = self.room.contents()
         assert self.send(given) == Sent(outcome="ignored")
         assert self.room.contents() == before

@@ -68,7 +68,7 @@ class Model:
         return "ok"
 
     def release(self, name: str, run: int) -> str:
-        """Given back, which is no failure."""
+        """Given back, which is not a failure."""
         if not self._holds(self.tasks[name], run):
             return "stale_lease"
         self._end(name, "ready")

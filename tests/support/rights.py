@@ -130,6 +130,11 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("dep_remove", "waiting", "remove a dependency"),
     *_both("link", "free", "link", kind="evidence", target="outputs/x.md"),
     *_both("unlink", "linked", "unlink", kind="evidence", target="outputs/x.md"),
+    *_both("lock", "running", "lock a file for a run", path="src/api.py", lock_type="exclusive"),
+    *_both("unlock", "running", "give back a run's locks"),
+    *_both("context_set", "running", "write to the shared context", variables={"branch": "main"}, scope="shared"),
+    *_both("context_decide", "running", "record a decision", description="REST"),
+    *_both("context_artifact", "running", "record an artifact", path="outputs/api.md"),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
     *_both("handoff_new", "running", "escalate a running task", type="escalation", reason="unclear", rationale="why"),
@@ -266,7 +271,7 @@ page with what really happens: in Python, on the command line, over MCP (stdio a
 
 `yes`: it is done. Anything else is the code of the refusal. "Own" is a task that the caller made, runs or has run,
 "another's" one that it did not. The first seven columns are with an org chart: kinds of agents that it lists, a
-maintainer of `aof.toml` who is no agent of the chart, and a name that neither knows. A session, a token and a run
+maintainer of `aof.toml` who is not an agent of the chart, and a name that neither knows. A session, a token and a run
 are one actor. On the command line and in Python, without a run's secret, only a name is given; where that makes a
 difference, the cell says so. [Security](../explanation/security.md) says why.
 

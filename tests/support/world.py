@@ -196,6 +196,8 @@ class World:
         records.resource_holders.update({key: self._holders(key) for key in wanted.resources})
         records.held.update({key: self._held(key) for key in wanted.agents})
         records.key_owners.update({key: self._key_owner(key) for key in wanted.keys})
+        if wanted.file_locks:
+            records.file_locks.update({task.id: task.locks for task in self.tasks.values() if task.locks})
 
     def _where(self, field: str, value: str) -> tuple[str, ...]:
         return tuple(task.id for task in self.tasks.values() if getattr(task, field) == value)
@@ -309,6 +311,7 @@ class World:
             epochs = [run.epoch for run in runs if run.hop == hop]
             assert epochs == list(range(1, len(epochs) + 1)), "every lease raises the epoch"
         assert sorted(open_runs) == sorted(lease.run_id for lease in held if task.workflow or not stopped)
+        assert {lock.run_id for lock in task.locks} <= set(open_runs), "the dead hold no lock"
         assert msgspec.json.decode(msgspec.json.encode(task), type=Task) == task, "a record comes back from its file"
         assert task_id not in self._reached(task_id), "a task waits for itself"
         self._check_waiting(task)

@@ -102,7 +102,7 @@ class InPython:
 
 
 class OnTheCommandLine:
-    """`aof VERB --json`, one process a call."""
+    """`aof VERB --json`, one process per call."""
 
     name = "cli"
 

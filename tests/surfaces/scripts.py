@@ -170,8 +170,43 @@ def teaming(tape: Tape) -> None:
     tape.ask("audit_prune", dry_run=True)
     tape.ask("tick", dry_run=True)
     tape.ask("session_end", agent="nobody")
-    tape.ask("send", messages=["this is no message of the protocol"])
+    tape.ask("send", messages=["this is not a message of the protocol"])
     tape.refused("session_end", "invalid", run="nothing")
+
+
+def sharing(tape: Tape) -> None:
+    top = tape.task("Shared")
+    task_id = tape.task("Part", parent_id=top)
+    tape.ask("claim", task_id=task_id, agent="tester")
+    tape.ask("context_set", task_id=task_id, variables={"plan": {"steps": [1, 2.5, "drei ü", None]}}, scope="shared")
+    tape.ask("context_set", task_id=task_id, variables={"plan": "b"}, base=1)
+    tape.refused("context_set", "context_conflict", task_id=task_id, variables={"plan": "c"}, base=1)
+    tape.refused("context_set", "out_of_scope", task_id=task_id, variables={"own": 1}, scope="bob")
+    tape.refused("context_set", "invalid", task_id=task_id, variables={"task_status": "stuck"})
+    tape.refused("context_set", "invalid", task_id=task_id)
+    tape.ask("context_decide", task_id=task_id, description="REST, no GraphQL")
+    tape.ask("lock", path="src/api.py", task_id=task_id, also=["docs"], lock_type="shared")
+    tape.ask("lock", path="./src//api.py", task_id=task_id)
+    tape.ask("context_show", task_id=top)
+    tape.ask("locks", path="src")
+    tape.ask("locks", agent="nobody")
+    tape.refused("lock", "invalid", path="../etc/passwd", task_id=task_id)
+    tape.refused("lock", "invalid", path="src/api.py", task_id=task_id, lock_type="advisory")
+    tape.refused("lock", "stale_lease", path="src/api.py", task_id=top)
+    other = tape.task("Rival")
+    run = tape.elsewhere.claim(other, agent="bob").run_id
+    tape.refused("lock", "not_lease_holder", path="src/api.py", task_id=other)
+    tape.refused("lock", "file_locked", path="src", task_id=other, run=run)
+    tape.refused("context_artifact", "lock_required", task_id=task_id, path="src/other.py")
+    tape.ask("context_artifact", task_id=task_id, path="src/api.py", type="code", description="the endpoint")
+    tape.ask("context_artifact", task_id=task_id, path="https://example.org/api", status="final")
+    tape.refused("context_artifact", "invalid", task_id=task_id, path="src/api.py", type="picture")
+    tape.refused("context_artifact", "invalid", task_id=task_id, path="/etc/passwd")
+    tape.ask("unlock", path="docs", task_id=task_id)
+    tape.ask("unlock", task_id=task_id)
+    tape.ask("unlock", task_id=task_id)
+    tape.refused("unlock", "task_not_found", task_id=MISSING)
+    tape.refused("context_show", "task_not_found", task_id=MISSING)
 
 
 def gating(tape: Tape) -> None:
@@ -193,6 +228,7 @@ SCRIPTS: tuple[Script, ...] = (
     ordering,
     looking,
     teaming,
+    sharing,
     gating,
     looking_after,
 )

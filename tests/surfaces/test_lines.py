@@ -1,4 +1,4 @@
-"""What comes to an MCP server on standard input and is no message that it can take: each line is answered."""
+"""What comes to an MCP server on standard input and is not a message that it can take: each line is answered."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_everybody_reads(column: Column) -> None:
     on_task = {"taskId": task_id}
     needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
     needed["handoff_chain"] = on_task
-    needed["workflow_show"] = {"name": task_id}
+    needed |= {"workflow_show": {"name": task_id}, "context_show": on_task}
     for name in READS:
         if name in ("handoff_show", "handoff_group"):
             continue  # there is none to look at

@@ -32,7 +32,7 @@ DEFERRED = frozenset({
 _running = RLock()
 
 
-class Pending(ModuleType):
+class LazyModule(ModuleType):
     """A module that has been imported and has not run yet."""
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +64,7 @@ def run(module: ModuleType) -> None:
 
 def has_run(name: str) -> bool:
     """Whether the module is there, and not only its name."""
-    return type(sys.modules.get(name)) not in (NoneType, Pending)
+    return type(sys.modules.get(name)) not in (NoneType, LazyModule)
 
 
 class _Deferring:
@@ -79,7 +79,7 @@ class _Deferring:
     def exec_module(self, module: ModuleType) -> None:
         """Put it off."""
         module.__dict__["_pending"] = self._loader
-        module.__class__ = Pending
+        module.__class__ = LazyModule
 
 
 class _Finder:
@@ -127,6 +127,6 @@ def settle() -> None:
     """
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)
-    while waiting := [module for module in list(sys.modules.values()) if type(module) is Pending]:
+    while waiting := [module for module in list(sys.modules.values()) if type(module) is LazyModule]:
         for module in waiting:
             run(module)

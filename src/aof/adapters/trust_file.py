@@ -18,7 +18,7 @@ import msgspec
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.core.errors.storage import SettingsUnusable, StorageFailed
-from aof.ports.trust import Command
+from aof.ports.trust import CommandLine
 
 _VERSION = 1
 _MOST = 4_000_000  # bytes
@@ -44,11 +44,11 @@ class TrustFile:
         self.folder = f"{state_folder(environment)}/trust"
         self._path = f"{self.folder}/{hexdigest(os.fsencode(self._real))}.json"
 
-    def covers(self, command: Command) -> bool:
+    def covers(self, command: CommandLine) -> bool:
         """Whether its digest is in the file."""
         return self.digest(command) in self._digests()
 
-    def digest(self, command: Command) -> str:
+    def digest(self, command: CommandLine) -> str:
         """What stands for exactly this command, started for exactly this data directory."""
         env = sorted(command.env.items())
         inherited = sorted(command.inherit_env) if isinstance(command.inherit_env, tuple) else command.inherit_env
@@ -56,12 +56,12 @@ class TrustFile:
         whole += ["file"] if command.kind == "file" else []
         return hexdigest(json.dumps(whole).encode())
 
-    def started_in(self, command: Command) -> str:
+    def started_in(self, command: CommandLine) -> str:
         """The folder that the command would be started in."""
         base = self._root if command.kind != "runner" else os.path.dirname(self._root)
         return os.path.realpath(os.path.join(base, command.cwd or ""))
 
-    def save(self, commands: Iterable[Command], now: str) -> None:
+    def save(self, commands: Iterable[CommandLine], now: str) -> None:
         """Trust these and no others."""
         if os.path.realpath(self.folder).startswith(f"{self._real}/"):
             raise SettingsUnusable(

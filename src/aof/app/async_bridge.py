@@ -18,8 +18,8 @@ import msgspec
 from aof.app.commands.retryable import PASSING, Passing, may_pass
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.app.operations.rows.org import Send
-from aof.app.operations.rows.tasks import Claim
+from aof.app.operations.rows.org import SendParams
+from aof.app.operations.rows.tasks import ClaimParams
 from aof.app.operations.spec import Params
 from aof.core.errors.base import AofError
 from aof.core.errors.tasks import NothingReady
@@ -89,10 +89,10 @@ async def asked(
 ) -> _Answer:
     """Do the work in a thread. What waits for something to do tries again whenever something has happened.
 
-    `gone` tells that nobody waits for the answer any more: nothing is claimed for who cannot learn of it.
+    `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
     """
-    if not isinstance(params, Claim) or not params.wait:
-        is_long = isinstance(params, Send) and len(params.messages) > _LONG_SEND
+    if not isinstance(params, ClaimParams) or not params.wait:
+        is_long = isinstance(params, SendParams) and len(params.messages) > _LONG_SEND
         return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
     deadline = anyio.current_time() + params.wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))

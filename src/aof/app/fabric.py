@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-    from aof.app.runs.claimed_run import Held
+    from aof.app.runs.claimed_run import ClaimedRun
     from aof.app.runs.grant import Grant
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.policy import Policy
@@ -75,7 +75,7 @@ class Fabric(Facade):
 
     @property
     def actor(self) -> str:
-        """Who calls, unless a call says otherwise."""
+        """The caller's name, unless a call names another."""
         return self.services.principal.actor
 
     @property
@@ -100,8 +100,8 @@ class Fabric(Facade):
         """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
         return self.on_behalf_of(self.services.principal.as_run(secret))
 
-    def _held(self, grant: Grant) -> Held:
-        return claimed_run.Held.of(self, grant)
+    def _held(self, grant: Grant) -> ClaimedRun:
+        return claimed_run.ClaimedRun.of(self, grant)
 
     def on_behalf_of(self, principal: Principal) -> Self:
         """The same data, asked by this caller."""

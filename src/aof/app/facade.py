@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
-    from aof.app.handoffs.results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import Held
+    from aof.app.runs.claimed_run import ClaimedRun
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
     from aof.app.workflows.view import Portrait
     from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.events import Event
+    from aof.core.model.handoffs.context import Artifact
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
@@ -52,7 +54,7 @@ class Facade:
 
     services: Services
 
-    def _held(self, grant: Grant) -> Held:
+    def _held(self, grant: Grant) -> ClaimedRun:
         """The run that was granted, with the operations that its holder needs."""
         raise NotImplementedError
 
@@ -324,7 +326,7 @@ class Facade:
         return self.services.tasks.link(task_id, kind, target, reason=reason, actor=actor)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
+        """Remove a link between a task and something else."""
         return self.services.tasks.unlink(task_id, kind, target, actor=actor)
 
     def claim(
@@ -338,7 +340,7 @@ class Facade:
         worker: str = "pull",
         hop: str | None = None,
         actor: str | None = None,
-    ) -> Held:
+    ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
@@ -350,7 +352,7 @@ class Facade:
             )
         )
 
-    def own_run(self) -> Held:
+    def own_run(self) -> ClaimedRun:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
         return self._held(self.services.runs.own_run())
 
@@ -480,7 +482,7 @@ class Facade:
         risk: str | None = None,
         autonomy_level: int | None = None,
     ) -> Route:
-        """Who would get a task, or one that asked for this, and why; and why the others would not."""
+        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         return self.services.org.org_route(
             task_id,
             agent=agent,
@@ -511,7 +513,7 @@ class Facade:
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
         limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
         followed by a pause as long as it took, so that others get half of the time.
         """
@@ -724,6 +726,90 @@ class Facade:
     def audit_prune(self, *, dry_run: bool = False) -> AuditPruned:
         """Remove records whose time of retention is over from the files; the log keeps them."""
         return self.services.audit.audit_prune(dry_run=dry_run)
+
+    def lock(
+        self,
+        path: str,
+        *,
+        task_id: str,
+        also: Sequence[str] = (),
+        lock_type: str = "exclusive",
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Locked:
+        """Lock files or folders of the project for a run: all of them, or none."""
+        return self.services.shared_work.lock(
+            path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
+        )
+
+    def unlock(
+        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+    ) -> Unlocked:
+        """Give back a lock of a run, or all that it has."""
+        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+        """The locks on files: all, or those that concern a path, a task or an agent."""
+        return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
+
+    def context_show(self, task_id: str) -> ContextShown:
+        """What the agents of the workflow share, from the place of one of its tasks."""
+        return self.services.shared_work.context_show(task_id)
+
+    def context_set(
+        self,
+        task_id: str,
+        *,
+        variables: dict[str, Any] | None = None,
+        scope: str | None = None,
+        base: int | None = None,
+        conflicts: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> ContextShown:
+        """Write variables that the agents of the workflow share, each within its scope."""
+        return self.services.shared_work.context_set(
+            task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
+        )
+
+    def context_decide(
+        self, task_id: str, *, description: str, run: str | None = None, actor: str | None = None
+    ) -> DecisionRecorded:
+        """Record a decision for all agents of the workflow."""
+        return self.services.shared_work.context_decide(task_id, description=description, run=run, actor=actor)
+
+    def context_artifact(
+        self,
+        task_id: str,
+        *,
+        path: str,
+        type: str | None = None,
+        status: str | None = None,
+        description: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Artifact:
+        """Record something that was made in the workflow, or its new status."""
+        return self.services.shared_work.context_artifact(
+            task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
+        )
+
+    def preflight(
+        self,
+        task_id: str,
+        *,
+        point: str | None = None,
+        subject: str | None = None,
+        amount: int | None = None,
+        risk: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Preflighted:
+        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
+        return self.services.shared_work.preflight(
+            task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
+        )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""

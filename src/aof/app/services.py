@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
-from aof.app.handoffs import audit
+from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
@@ -85,6 +85,11 @@ class Services:
     def audit(self) -> audit.AuditService:
         """The audit records of handoffs."""
         return audit.AuditService(self.environment)
+
+    @cached_property
+    def shared_work(self) -> shared_work.SharedWorkService:
+        """What the agents of a workflow share."""
+        return shared_work.SharedWorkService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

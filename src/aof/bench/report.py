@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from aof.bench import audits, fabric, raw, service
 from aof.bench.rounds import Entry, Figure, Series, Subject
-from aof.bench.sizes import SIZES, SMALL, Measured
+from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
-from aof.bench.table import Need, Part, Row, seconds
+from aof.bench.table import Need, Part, TableRow, seconds
 
 ONE, MANY = 1, 8
 _ONE_PROCESS = Need(0.35, aim=0.5)
@@ -44,9 +44,9 @@ def limits(found: Measurements) -> Part:
     """The bare disk."""
     files = of(found, raw.SMALL_FILE, ONE).rates()
     rows = [
-        Row("append and flush, 1 process", Figure.of(of(found, raw.OUTSIDE, ONE).rates()), "/s"),
+        TableRow("append and flush, 1 process", Figure.of(of(found, raw.OUTSIDE, ONE).rates()), "/s"),
         *(
-            Row(f"{MANY} processes, flushed {where} the lock", Figure.of(of(found, subject, MANY).rates()), "/s")
+            TableRow(f"{MANY} processes, flushed {where} the lock", Figure.of(of(found, subject, MANY).rates()), "/s")
             for where, subject in (("inside", raw.INSIDE), ("outside", raw.OUTSIDE))
         ),
         _time("a small file made whole, not flushed", Figure.of([1 / rate for rate in files])),
@@ -56,13 +56,13 @@ def limits(found: Measurements) -> Part:
 
 def lifecycles(found: Measurements, log_bytes: float) -> Part:
     """AOF beside the bare disk."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for processes, need in ((ONE, _ONE_PROCESS), (MANY, _MANY_PROCESSES)):
         ours, limit = of(found, fabric.LIFECYCLE, processes), of(found, raw.OUTSIDE, processes)
         name = processes_text(processes)
         rows += [
-            Row(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
-            Row(
+            TableRow(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
+            TableRow(
                 f"commits, {name}",
                 Figure.of(ours.commits()),
                 "/s",
@@ -70,18 +70,20 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
                 f"the disk, {name}" + (", outside" if processes > 1 else ""),
                 need,
             ),
-            Row(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
-            Row(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
+            TableRow(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
+            TableRow(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
         ]
     one, many = of(found, fabric.LIFECYCLE, ONE), of(found, fabric.LIFECYCLE, MANY)
     rows.append(
-        Row(f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", AHEAD)
+        TableRow(
+            f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", AHEAD
+        )
     )
-    rows.append(Row("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
+    rows.append(TableRow("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
     return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
 
 
-def size(found: Measured) -> Part:
+def size(found: SizeFigures) -> Part:
     """One size of directory."""
     rows = [
         _time("open", found.opened),
@@ -94,11 +96,11 @@ def size(found: Measured) -> Part:
         ratio = Figure(*[growth.ratio] * 3)
         row = _time(f"{name}, durable", growth.large)
         need = _GROWTH if name == "lifecycle" else None
-        rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {SMALL} tasks", need))
+        rows.append(TableRow(row.name, row.figure, row.unit, ratio, f"the same at {SMALL} tasks", need))
     row = _time("rebuild of the index", found.rebuilt)
     if found.rebuilt_to_parser is not None:
         need = _REBUILD if found.tasks >= SIZES[0] else None  # below, it is nearly all in making an empty database
-        row = Row(row.name, row.figure, row.unit, found.rebuilt_to_parser, "a YAML parser alone, CPU", need)
+        row = TableRow(row.name, row.figure, row.unit, found.rebuilt_to_parser, "a YAML parser alone, CPU", need)
     rows.append(row)
     return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
 
@@ -119,7 +121,7 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
             need = _CALL_GROWTH if size == SIZES[-1] and few == SIZES[0] and verb != AFTER else None
             row = _time(f"{verb}, {size:,} tasks", Figure.of(found.verbs[verb, size]))
             ratio = found.growth(verb, size, few)
-            rows.append(Row(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
+            rows.append(TableRow(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
     return Part("The command line: one call, from its start to its end", tuple(rows))
 
 
@@ -129,28 +131,28 @@ def audited(found: audits.Measured) -> Part:
     for key in audits.KEYS:
         row = _time(f"audit by {key}, {found.many:,} records", found.figure(key))
         beside = f"the same among {found.few:,}"
-        rows.append(Row(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
+        rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
     return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
 
 
-def served(found: service.Measured) -> Part:
+def served(found: service.ServiceFigures) -> Part:
     """The scheduler and the service."""
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
     ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
     first = _time("from ready to the agent's first step", found.started)
     rows = (
-        Row(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
+        TableRow(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
         acting,
-        Row(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
-        Row("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
+        TableRow(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
+        TableRow("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
     )
     return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
 
 
-def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> Row:
+def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> TableRow:
     row = _time(name, figure)
-    return Row(row.name, row.figure, row.unit, ratio, BARE, need)
+    return TableRow(row.name, row.figure, row.unit, ratio, BARE, need)
 
 
 def of(found: Measurements, subject: Subject, processes: int) -> Series:
@@ -163,6 +165,6 @@ def processes_text(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
 
 
-def _time(name: str, figure: Figure) -> Row:
+def _time(name: str, figure: Figure) -> TableRow:
     shown, unit = seconds(figure)
-    return Row(name, shown, unit)
+    return TableRow(name, shown, unit)

@@ -30,7 +30,7 @@ _BOUND = 60.0
 _AGENT = "import time,sys; open(sys.argv[1],'a').write(f'{time.time()}\\n')"
 
 
-class Measured(NamedTuple):
+class ServiceFigures(NamedTuple):
     """Seconds, and the share of one core that an idle service takes."""
 
     tasks: int
@@ -43,7 +43,7 @@ class Measured(NamedTuple):
     watched: float
 
 
-def measure(folder: Path, *, quick: bool, say: Callable[[str], object]) -> Measured:
+def measure(folder: Path, *, quick: bool, say: Callable[[str], object]) -> ServiceFigures:
     """Both directories, then the service on the large one."""
     size = QUICK if quick else LARGE
     say(f"service: writing {sum(size):,} tasks")
@@ -58,7 +58,7 @@ def measure(folder: Path, *, quick: bool, say: Callable[[str], object]) -> Measu
         watched = 0.5 if quick else 20.0
         idle = _idle(up, watched)
     lows, highs, acts = zip(*pairs, strict=True)
-    return Measured(
+    return ServiceFigures(
         tasks=sum(size),
         small=Figure.of(list(lows)),
         large=Figure.of(list(highs)),

@@ -50,7 +50,7 @@ Parser = Callable[[Sequence[bytes]], float]
 """Parses the frontmatter of many files; the CPU seconds that it took."""
 
 
-class Measured(NamedTuple):
+class SizeFigures(NamedTuple):
     """Everything about one size, in seconds."""
 
     tasks: int
@@ -68,7 +68,7 @@ class Measured(NamedTuple):
 
 def measure(
     folder: Path, tasks: int, *, commits: int, say: Callable[[str], object], parser: Parser | None = None
-) -> Measured:
+) -> SizeFigures:
     """Generate a directory of that size beside one of 100 tasks, and measure both."""
     say(f"{tasks:,} tasks: writing them")
     small = written(folder / f"{tasks}-small", SMALL)
@@ -86,7 +86,7 @@ def measure(
         growth = _growth(here, there, commits)
         say(f"{tasks:,} tasks: rebuilding the index")
         rebuilt, to_parser = _rebuilds(there, Path(large), tasks, parser)
-    return Measured(
+    return SizeFigures(
         tasks=tasks,
         root=large,
         generated=generated,

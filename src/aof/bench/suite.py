@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from aof.bench import audits, fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
-from aof.bench.table import Part, Row
+from aof.bench.table import Part, TableRow
 from aof.ports.progress import Say
 
 _ENOUGH = 50  # commits: with fewer it is a quick run
 
 
-class Plan(NamedTuple):
+class BenchPlan(NamedTuple):
     """How much is measured."""
 
     rounds: int = 9
@@ -28,12 +28,12 @@ class Plan(NamedTuple):
     calls: int = 15
 
     @staticmethod
-    def quick() -> Plan:
+    def quick() -> BenchPlan:
         """A few seconds, to see that it works; no figures to quote."""
-        return Plan(rounds=2, seconds=0.15, sizes=(200,), commits=5, calls=2)
+        return BenchPlan(rounds=2, seconds=0.15, sizes=(200,), commits=5, calls=2)
 
 
-class Run(NamedTuple):
+class BenchRun(NamedTuple):
     """What was found where."""
 
     machine: dict[str, str]
@@ -43,23 +43,23 @@ class Run(NamedTuple):
         """Everything that the table shows, unrounded."""
         return {"machine": self.machine, "rows": [{"part": part.title} | row.as_json() for part, row in self._rows()]}
 
-    def _rows(self) -> Iterator[tuple[Part, Row]]:
+    def _rows(self) -> Iterator[tuple[Part, TableRow]]:
         return ((part, row) for part in self.parts for row in part.rows)
 
 
 def measure(
-    plan: Plan,
+    plan: BenchPlan,
     folder: Path,
     *,
     say: Say,
     others: Sequence[Subject] = (),
     compared: Callable[[dict[str, Series]], Part] | None = None,
     parser: sizes.Parser | None = None,
-) -> Run:
+) -> BenchRun:
     """Measure everything below a folder; `others` take turns with ours, `parser` with building the index."""
     header = machine.describe(folder)
     if not machine.is_disk(folder):
-        header["WARNING"] = "this is no disk, a flush does nothing here: name a folder on one with --dir"
+        header["WARNING"] = "this is not a disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
     log_bytes = fabric.bytes_per_commit(place)
@@ -74,7 +74,7 @@ def measure(
         parts.append(report.calls(calls, plan.sizes))
         parts.append(report.audited(audits.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
         parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
-    return Run(header, [part for part in parts if part.rows])
+    return BenchRun(header, [part for part in parts if part.rows])
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class Need(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line: a figure, or a ratio, or both."""
 
     name: str
@@ -83,7 +83,7 @@ class Part:
     """Rows under one heading."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 def number(value: float) -> str:

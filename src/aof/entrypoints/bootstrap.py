@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
-from aof.adapters.notify import everybody
+from aof.adapters.notify import fan_out
 from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
 from aof.app.commands import own_run
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store
-    from aof.ports.trust import Command, Trust
+    from aof.ports.trust import CommandLine, Trust
 
 
 def open_fabric(
@@ -87,7 +87,7 @@ class _Trust:
         """Where a change of it can be seen."""
         return trust_file(self._root).folder
 
-    def covers(self, command: Command) -> bool:
+    def covers(self, command: CommandLine) -> bool:
         """Whether exactly this command is allowed."""
         return trust_file(self._root).covers(command)
 
@@ -101,7 +101,7 @@ class _Orphans:
 
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
         """End every process of the run; None when none is left, else why that is not so."""
-        return orphans.Orphans(self._root, self._clock).end(place, attempt, run_id)
+        return orphans.ProcessOrphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -128,11 +128,11 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
         return None
     from aof.app.commands.trust import of_notification_file, of_notifications, refusal
 
-    def refused(command: Command) -> Callable[[], str | None]:
+    def refused(command: CommandLine) -> Callable[[], str | None]:
         return lambda: None if trust.covers(command) else refusal(command)
 
     file = settings.notify.file
-    return everybody.notifier(
+    return fan_out.notifier(
         root,
         settings.notify.command,
         file,
@@ -148,7 +148,7 @@ def trust_file(root: str) -> TrustFile:
     return TrustFile(root)
 
 
-def declared_commands(root: str) -> tuple[Command, ...]:
+def declared_commands(root: str) -> tuple[CommandLine, ...]:
     """Every command that a data directory would have AOF start."""
     from aof.app.commands.trust import declared
 
@@ -157,7 +157,7 @@ def declared_commands(root: str) -> tuple[Command, ...]:
     return tuple(declared(OrgPath(root).chart(), notify.command, outside))
 
 
-def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[Command] | None = None) -> None:
+def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
     own_run.refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
@@ -270,7 +270,7 @@ def init_data_dir(
     """Make a data directory, or complete one that is there. Tells its path and whether it is new.
 
     Who makes it is its maintainer, until the settings name another. Only its owner may read it, unless it is `shared`
-    with a group, that of the folder it is made in or of who makes it.
+    with a group, that of the parent folder or of the user.
     """
     root, new = plan_data_dir(path)
     if shared not in (None, "owner", "group"):
@@ -302,8 +302,8 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
         if os.path.isdir(f"{named}/{needs}"):
             return os.path.abspath(named)
         if os.path.isdir(f"{named}/.aof/{needs}"):
-            raise NoDataDirectory(f"{named} is no data directory", f"did you mean '--data-dir {named}/.aof'?")
-        raise NoDataDirectory(f"{named} is no data directory", f"make one with 'aof --data-dir {named} init'")
+            raise NoDataDirectory(f"{named} is not a data directory", f"did you mean '--data-dir {named}/.aof'?")
+        raise NoDataDirectory(f"{named} is not a data directory", f"make one with 'aof --data-dir {named} init'")
     here = os.getcwd()
     while True:
         main = _main_worktree(here)
@@ -375,7 +375,7 @@ def benchmark(
     from aof.bench import suite, table
 
     lazy_imports.settle()
-    plan = suite.Plan.quick() if quick else suite.Plan()
+    plan = suite.BenchPlan.quick() if quick else suite.BenchPlan()
     with suite.scratch(folder) as place:
         run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
         say("removing what was written")

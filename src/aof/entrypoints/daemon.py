@@ -44,6 +44,7 @@ _CALM = 9  # a tick is followed by a calm so many times as long: those who are s
 _CALMEST = 0.05  # seconds; a longer calm would hold up work
 _HELD_UP = 0.05  # seconds of rest when only handlers have something to do that failed a moment ago
 _OTHERS_WORKER = 0.25  # seconds after which a worker that was in the way may have ended
+_AT_LAST = 10.0  # seconds that the ends of killed workers may take
 _CHECKPOINT_AFTER = 1_000  # events
 
 
@@ -319,12 +320,16 @@ class Service:
         return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
 
     def _shut_down(self) -> None:
-        """Ask every worker to end and wait for them; a second signal does not wait."""
+        """Ask every worker to end and wait for them; a second signal only waits for what must be done at once."""
         self._tell("stopping", "", f"{len(self._hosting.hosted)} workers are asked to end")
         self._hosting.stop_all("shutdown")
+        ends: float | None = None
         while self._hosting.hosted:
             if self._signals >= _HARD:
                 self._hosting.stop_all("shutdown", hard=True)
+                ends = ends or self._clock.monotonic() + _AT_LAST
+                if self._clock.monotonic() >= ends:
+                    return  # their supervisors end what is left when this process has gone
             self._handle(max(min([*self._poll(), 1.0]), 0.0))
 
     def _tell(self, action: str, task_id: str, reason: str) -> None:

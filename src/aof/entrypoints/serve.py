@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
-Sure = Callable[[list["connect.Change"]], bool]
+Sure = Callable[[list["connect.FileChange"]], bool]
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ def _limits(bounds: HttpBounds) -> ServerLimits:
 
 def wire_agents(
     root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
-) -> list[connect.Change]:
+) -> list[connect.FileChange]:
     """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
     project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
     command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]

@@ -134,7 +134,7 @@ class Row(dict[str, str]):
 
     @property
     def state(self) -> str | None:
-        """`stale` when the task's file was changed and not taken in, `unknown` when it cannot be read."""
+        """`stale` when the task's file was changed and not yet imported, `unknown` when it cannot be read."""
         return self.get("state")
 
 

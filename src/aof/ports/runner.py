@@ -55,7 +55,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listener(Protocol):
-    """Who is told what workers do."""
+    """Receives what workers do."""
 
     def said(self, work: Work, text: str) -> None:
         """A worker has sent a protocol message."""

@@ -15,7 +15,7 @@ from aof.core.errors.base import AofError
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ class Unit(Protocol):
         """Whether a file that should be among the task's own is not there."""
         ...
 
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files, and how many lines in them, a path among the task's own files has; what is missing is one."""
+        ...
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         ...
@@ -124,6 +128,10 @@ class Unit(Protocol):
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this idempotency key."""
+        ...
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
         ...
 
     def commit(
@@ -172,12 +180,8 @@ class RecordStore(Protocol):
         """Every handoff, or those of some tasks; oldest first."""
         ...
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff as it lies there now; nothing is locked."""
-        ...
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as they are now; nothing is locked. A whole ID means only itself."""
         ...
 
     def path_of(self, task: Task) -> str:
@@ -230,6 +234,10 @@ class ReadModel(Protocol):
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records of handoffs that match, in the order of the log."""
+        ...
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files, without bodies."""
         ...
 
 

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class CommandLine(msgspec.Struct, frozen=True, kw_only=True):
     """What would be started: argument list, variables and folder. What a script contains is not part of it.
 
     `source` says who declares it and is not part of what is trusted. Of the kind `file` nothing is started: its one
@@ -34,6 +34,6 @@ class Trust(Protocol):
         """Where a change of it can be seen."""
         ...
 
-    def covers(self, command: Command) -> bool:
+    def covers(self, command: CommandLine) -> bool:
         """Whether exactly this command is allowed; looked at anew."""
         ...

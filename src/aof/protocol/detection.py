@@ -1,6 +1,6 @@
 """Is this a protocol message at all? Tried in a fixed order: a parsed object, JSON text, text behind `AOF/1 `.
 
-What is no message of ours is left alone and is no error; broken JSON that names the protocol was meant as one. Must not
+Text that is not an AOF/1 message is ignored and is not an error; broken JSON that names the protocol is one. Must not
 know what a valid message looks like inside.
 """
 
@@ -16,6 +16,7 @@ from aof.core.errors.messages import InvalidEnvelope, InvalidJson
 
 PROTOCOL: Final = "aof"
 PREFIX: Final = "AOF/1 "
+MARK: Final = "\ufeff"  # a byte order mark, which some editors write before the text and which means nothing
 NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
 LARGEST: Final = 10_000_000  # bytes of a whole envelope
 
@@ -66,6 +67,7 @@ def detect(arrived: Incoming) -> Detected | None:
         text = _decoded(bytes(text))
     if not isinstance(text, str):
         return None
+    text = text.removeprefix(MARK)
     if text.startswith(PREFIX):
         return _prefixed(text[len(PREFIX) :])
     return _bare(text)
@@ -84,7 +86,7 @@ def _parsed(given: dict[Any, Any]) -> Detected:
             return Detected(_glanced(data), _too_large(len(data)))
         return Detected(msgspec.json.decode(data, type=dict[str, Any]))
     except _UNREADABLE as error:
-        return Detected(problem=InvalidEnvelope(f"the message is no plain JSON: {error}", _HINT))
+        return Detected(problem=InvalidEnvelope(f"the message is not plain JSON: {error}", _HINT))
 
 
 def _prefixed(text: str) -> Detected:
@@ -94,9 +96,9 @@ def _prefixed(text: str) -> Detected:
             return Detected(problem=_too_large(len(data)))
         value = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        return Detected(problem=InvalidJson(f"what follows '{PREFIX}' is no JSON: {error}", _HINT))
+        return Detected(problem=InvalidJson(f"what follows '{PREFIX}' is not JSON: {error}", _HINT))
     if not isinstance(value, dict):
-        return Detected(problem=InvalidEnvelope(f"what follows '{PREFIX}' is no JSON object", _HINT))
+        return Detected(problem=InvalidEnvelope(f"what follows '{PREFIX}' is not a JSON object", _HINT))
     return Detected(value)
 
 
@@ -115,7 +117,7 @@ def _bare(text: str) -> Detected | None:
             return Detected(glance, _too_large(len(data))) if glance.get("protocol") == PROTOCOL else None
         value = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        problem = InvalidJson(f"the message is no JSON: {error}", _HINT)
+        problem = InvalidJson(f"the message is not JSON: {error}", _HINT)
         return Detected(problem=problem) if is_meant(text) else None
     return Detected(value) if isinstance(value, dict) and value.get("protocol") == PROTOCOL else None
 

@@ -9,7 +9,7 @@ import json
 
 import msgspec
 
-from aof.protocol.detection import LARGEST, PREFIX, is_meant
+from aof.protocol.detection import LARGEST, MARK, PREFIX, is_meant
 
 _WIDEST = 4  # bytes of a character
 
@@ -19,6 +19,7 @@ def messages_in(text: str) -> list[object]:
 
     Lines that together are a message, or broken JSON that was meant as one, stay together.
     """
+    text = text.removeprefix(MARK)
     found = _whole(text)
     if found is None:
         found = _sequence(text)
@@ -28,11 +29,16 @@ def messages_in(text: str) -> list[object]:
 def _blocks(text: str) -> list[list[str]]:
     """The lines, parted before each that begins a document or a message."""
     blocks: list[list[str]] = [[]]
-    for line in text.splitlines():
+    for line in _lines(text):
         if line.startswith(("{", "[", PREFIX)):
             blocks.append([])
         blocks[-1].append(line)
     return blocks
+
+
+def _lines(text: str) -> list[str]:
+    """Parted at line breaks only: what Unicode has besides them may stand inside a JSON string."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _parts(block: list[str]) -> list[str]:
@@ -44,7 +50,7 @@ def _parts(block: list[str]) -> list[str]:
         _, end = json.JSONDecoder().raw_decode(whole)
     except (ValueError, RecursionError):
         return [whole]
-    return [whole[:end], *(line for line in whole[end:].splitlines() if line.strip())]
+    return [whole[:end], *(line for line in _lines(whole[end:]) if line.strip())]
 
 
 def _whole(text: str) -> list[object] | None:

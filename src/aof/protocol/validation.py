@@ -108,7 +108,7 @@ def _as_envelope(problem: AofError) -> InvalidEnvelope:
 def _bad_id(field: str, value: str) -> InvalidEnvelope | None:
     if is_task_id(value):
         return None
-    return InvalidEnvelope(f"'{field}' is no task ID: {value[:80]!r}", "give the whole ID, as in TASK-2026-02-09-057")
+    return InvalidEnvelope(f"'{field}' is not a task ID: {value[:80]!r}", "give the full ID: TASK-2026-02-09-057")
 
 
 def _bad_moment(field: str, value: str) -> InvalidEnvelope | None:
@@ -118,7 +118,7 @@ def _bad_moment(field: str, value: str) -> InvalidEnvelope | None:
             return None
     except (ValueError, OverflowError):
         pass
-    return InvalidEnvelope(f"'{field}' is no date and time: {value[:80]!r}", "write it as in 2026-02-09T21:00:00.000Z")
+    return InvalidEnvelope(f"'{field}' is not a date and time: {value[:80]!r}", "write it as 2026-02-09T21:00:00.000Z")
 
 
 def _mismatch(envelope: Envelope, named: str) -> TaskIdMismatch:

@@ -11,7 +11,7 @@ from aof.adapters.cli.help.help import help_text
 from aof.adapters.cli.spec.generate import FILE, HANDLERS, generated, verb_of
 from aof.adapters.cli.spec.operations import VERBS
 from aof.app.operations.results import Moved
-from aof.app.operations.spec import Cli, OnTask, Operation, Spelling, param
+from aof.app.operations.spec import Cli, Operation, Spelling, TaskParams, param
 
 ARCHITECTURE = Path(__file__).parents[3] / "ARCHITECTURE.md"
 
@@ -35,7 +35,7 @@ def test_a_function_of_its_own_belongs_to_a_verb_that_there_is() -> None:
 
 def test_the_row_that_the_architecture_page_shows_becomes_a_verb_with_help() -> None:
     (shown,) = re.findall(r"```python\n(.*?)```", ARCHITECTURE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    known: list[Any] = [Annotated, Cli, Moved, OnTask, Spelling, param]
+    known: list[Any] = [Annotated, Cli, Moved, TaskParams, Spelling, param]
     names: dict[str, Any] = {one.__name__: one for one in known} | {"Operation": Operation, "__name__": __name__}
     parameters, row = ast.parse(shown).body
     exec(compile(ast.Module([parameters], []), "page", "exec"), names)

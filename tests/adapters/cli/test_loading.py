@@ -26,7 +26,7 @@ def told(code):
     ran = {
         name
         for name, module in list(sys.modules.items())
-        if type(module).__name__ != "Pending" and not (name.startswith("aof") and hasattr(module, "__path__"))
+        if type(module).__name__ != "LazyModule" and not (name.startswith("aof") and hasattr(module, "__path__"))
     }
     sys.stderr.write("\\n" + " ".join(sorted(ran - bare)))
     sys.stderr.flush()

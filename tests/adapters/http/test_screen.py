@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from aof.adapters.http.limits.failures import Failures
-from aof.adapters.http.limits.screen import Screen
+from aof.adapters.http.limits.screen import ConnectionScreen
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.server import HttpServer, listen
 from aof.app.operations.call import Caller
@@ -25,10 +25,10 @@ def _known(token: str | None) -> Caller | None:
     return Caller("ada") if token == "known" else None
 
 
-def _screen(authenticate: Any = _known, traffic: Traffic | None = None, *, shed: bool = True) -> Screen:
+def _screen(authenticate: Any = _known, traffic: Traffic | None = None, *, shed: bool = True) -> ConnectionScreen:
     failures = Failures(60)
     failures.is_shed = lambda address: shed and address == _HOME  # type: ignore[method-assign]
-    return Screen(authenticate, failures, traffic or Traffic(), ("/health",))
+    return ConnectionScreen(authenticate, failures, traffic or Traffic(), ("/health",))
 
 
 def test_a_wrong_token_is_refused_and_counted_once_too_many_wait() -> None:

@@ -96,7 +96,7 @@ def test_a_daemon_ends_when_the_service_goes_without_having_heard_the_last_word(
 
 def test_no_group_but_those_that_aof_made_is_ever_killed(tmp_path: Path) -> None:
     parent = cgroups.own()
-    assert cgroups.kill(str(tmp_path / "aof-1-2")), "a folder elsewhere is no group"
+    assert cgroups.kill(str(tmp_path / "aof-1-2")), "a folder elsewhere is not a group"
     assert parent is None or cgroups.kill(f"{parent}/other"), "nothing is done, and nothing is there"
     (tmp_path / "aof-1-2").mkdir()
     cgroups.remove(str(tmp_path / "aof-1-2"))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aof._support.beneath import Beneath
-from aof.adapters.runners import places
+from aof._support.confined_folder import ConfinedFolder
+from aof.adapters.runners import attempt_folder
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import create, events, first_run, freeze, note, once, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
@@ -38,14 +38,15 @@ WAITS = ALONE + "import signal; signal.pause()\n"
 # `aof up` that kills itself right before, or right after, one step of the runner.
 KILLED = """
 import os, signal, sys
-from aof.adapters.runners import notes, places
+from aof.adapters.runners import attempt_folder, worker_note
 from aof.adapters.runners.process import ProcessRunner
-from aof.adapters.runners.spawner import Spawner, Link
+from aof.adapters.runners.spawner import Spawner, SupervisorLink
 from aof.app.fabric import Fabric
 from aof.entrypoints.bootstrap import open_fabric, serve
 
-OWNERS = {"take": places, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner, "write": notes, "send": Link,
-          "expect": Link, "_noted": ProcessRunner, "_sent_off": ProcessRunner, "_let_go": ProcessRunner}
+OWNERS = {"take": attempt_folder, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner,
+          "write": worker_note, "send": SupervisorLink, "expect": SupervisorLink,
+          "_noted": ProcessRunner, "_sent_off": ProcessRunner, "_let_go": ProcessRunner}
 root, when, step, count = sys.argv[1:]
 owner, times = OWNERS[step], [int(count)]
 original = getattr(owner, step)
@@ -155,11 +156,11 @@ def test_a_later_process_with_the_number_of_the_supervisor_is_left_alone(tmp_pat
     with subprocess.Popen(["sleep", "600"]) as stranger:
         path = root / "runs" / task_id / "attempts/1/process.json"
         path.write_text(json.dumps(note(root, task_id) | {"supervisorPid": stranger.pid, "pid": stranger.pid}))
-        held = places.take(Beneath(str(root)), task_id)
+        held = attempt_folder.take(ConfinedFolder(str(root)), task_id)
         assert held is not None
         with open_fabric(root, actor="pm") as fabric:
             eventually(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
-            places.free(held)
+            attempt_folder.free(held)
             assert [one.status for one in fabric.recover()] == ["ready"]
         assert stranger.poll() is None
         stranger.kill()
@@ -183,12 +184,12 @@ def test_a_task_is_not_started_again_while_its_earlier_worker_is_still_ending(tm
 def test_a_worker_of_another_service_in_the_same_place_is_waited_for(tmp_path: Path) -> None:
     root = directory(tmp_path, {"ada": scripted("report=done")})
     task_id = create(root, "ada")
-    held = places.take(Beneath(str(root)), task_id)
+    held = attempt_folder.take(ConfinedFolder(str(root)), task_id)
     assert held is not None
     with Up(root) as up:
         up.wait("up")
         assert task(root, task_id).status == "ready"
-        places.free(held)
+        attempt_folder.free(held)
         up.wait("session_end", task_id)
         up.end()
     assert len(events(root, "task.attempt.started", task_id)) == 1

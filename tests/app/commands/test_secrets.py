@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import aof
-from aof.adapters.runners.output import Kept
+from aof.adapters.runners.output import KeptStream
 from aof.adapters.runners.redaction import Redaction
 from aof.app.fabric import Fabric
 from aof.app.operations.results import Claimed
@@ -184,7 +184,7 @@ def test_a_secret_that_a_worker_prints_is_blotted_out_however_it_is_cut(tmp_path
     hidden = b"ab" * 32
     text = b"before " + hidden + b" between " + hidden + b" " + hidden[:40]
     read, write = os.pipe()
-    kept = Kept(
+    kept = KeptStream(
         read, os.open(tmp_path / "output.log", os.O_CREAT | os.O_WRONLY), "output.log", 1 << 20, Redaction([hidden])
     )
     for start in range(0, len(text), split):

@@ -115,7 +115,7 @@ def test_every_event_is_a_line_of_its_day_with_time_actor_task_and_payload(
     refused = [line for line in lines if line["type"] in ("protocol.message.rejected", "delegation.rejected")]
     assert all(line["payload"]["reason"] for line in refused)
     assert len(refused) == 12
-    assert sum(1 for line in refused if not line["taskId"]) == 3, "two are no message, and one names no task"
+    assert sum(1 for line in refused if not line["taskId"]) == 3, "two are not a message, and one names no task"
 
 
 @requirement("aof1.events.rejections-monitorable")

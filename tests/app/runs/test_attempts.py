@@ -1,4 +1,4 @@
-"""Attempts: what is kept of each, how they are counted and timed, and that silence is no success."""
+"""Attempts: what is kept of each, how they are counted and timed, and that silence is not a success."""
 
 from __future__ import annotations
 

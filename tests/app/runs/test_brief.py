@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from aof.app.runs.brief import brief
-from aof.app.runs.quotes import quoted
+from aof.app.runs.fenced_text import quoted
 from aof.core.validation.visible import visible, visible_line
 from aof.testing import memory_fabric
 

@@ -1,1 +1,1 @@
-"""Tests of the rules of handoffs."""
+"""Tests of `aof.core.handoffs`."""

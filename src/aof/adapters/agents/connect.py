@@ -24,7 +24,7 @@ Action = Literal["create", "change", "delete"]
 _SERVER = ("mcpServers", "aof")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """One file that would become another; `after` is None when it would go."""
 
     path: str
@@ -38,7 +38,7 @@ def found(project: str) -> tuple[str, ...]:
     return tuple(kind.name for kind in KINDS if any(os.path.lexists(f"{project}/{sign}") for sign in kind.signs))
 
 
-def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bool = False) -> list[Change]:
+def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bool = False) -> list[FileChange]:
     """What has to change for these agents; nothing for what is as it should be."""
     texts: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
@@ -65,7 +65,7 @@ def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bo
     ]
 
 
-def make(project: str, changes: list[Change]) -> None:
+def make(project: str, changes: list[FileChange]) -> None:
     """Make the changes, each file at once."""
     for change in changes:
         path = os.path.join(os.path.realpath(project), change.path)
@@ -150,7 +150,7 @@ def _servers(text: str) -> dict[str, Any]:
         found = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers", {})
     except tomllib.TOMLDecodeError as error:
         hint = "correct the file, or add the settings by hand"
-        raise InvalidInput(f"the settings are no TOML, or would be none any more: {error}", hint) from None
+        raise InvalidInput(f"the settings are not TOML, or would be none any more: {error}", hint) from None
     return found if isinstance(found, dict) else {}
 
 
@@ -176,8 +176,8 @@ def _read(path: str) -> str | None:
         raise InvalidInput(f"{path} cannot be read: {error}", "correct it, or leave this agent out") from None
 
 
-def _change(path: str, before: str | None, after: str | None) -> Change:
+def _change(path: str, before: str | None, after: str | None) -> FileChange:
     action: Action = "delete" if after is None else "create" if before is None else "change"
     old, new = (before or "").splitlines(), (after or "").splitlines()
     shown = [f"+ {line}" for line in new if line not in old] + [f"- {line}" for line in old if line not in new]
-    return Change(path=path, action=action, added="\n".join(shown), after=after)
+    return FileChange(path=path, action=action, added="\n".join(shown), after=after)

@@ -34,7 +34,7 @@ def with_member(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def member(text: str, path: tuple[str, ...]) -> tuple[bool, Any]:
-    """Whether there is something under the path, and what; None for what is no plain JSON."""
+    """Whether there is something under the path, and what; None for what is not plain JSON."""
     _, members, depth = _innermost(text, path)
     if depth < len(path):
         return False, None
@@ -83,7 +83,7 @@ def _innermost(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member]
 
 
 def _check(text: str) -> None:
-    """Refuse what is no JSON even without its comments and last commas."""
+    """Refuse what is not JSON even without its comments and last commas."""
     words, end = [""], 0
     for token in _TOKEN.finditer(text):
         word = token.group()
@@ -102,7 +102,7 @@ def _check(text: str) -> None:
     else:
         whole = not text[end:].strip()
     if not whole:
-        raise InvalidInput("the settings are no JSON", "correct the file, or add the settings by hand")
+        raise InvalidInput("the settings are not JSON", "correct the file, or add the settings by hand")
 
 
 def _first(text: str) -> int:
@@ -114,7 +114,7 @@ def _first(text: str) -> int:
 
 def _members(text: str, start: int) -> tuple[int, dict[str, Member]]:
     if text[start : start + 1] != "{":
-        raise InvalidInput("the settings are no JSON object", "correct the file, or add the settings by hand")
+        raise InvalidInput("the settings are not a JSON object", "correct the file, or add the settings by hand")
     members: dict[str, Member] = {}
     depth, last, name, name_at, value_at = 0, start, "", -1, -1
     for token in _TOKEN.finditer(text, start):

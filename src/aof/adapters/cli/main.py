@@ -153,7 +153,7 @@ def _as_ours(error: Exception) -> AofError:
         where = f": {error.filename}" if error.filename else ""
         return errors.StorageFailed(f"{error.strerror or error}{where}", "check the disk and the permissions")
     if isinstance(error, UnicodeError):
-        return errors.InvalidInput("there are bytes in this call that are no text in UTF-8", "write it in UTF-8")
+        return errors.InvalidInput("there are bytes in this call that are not text in UTF-8", "write it in UTF-8")
     return errors.Internal(
         f"this should not have happened: {type(error).__name__}: {error}",
         "'aof doctor' says whether the data is sound; with AOF_TRACEBACK=1 the same call shows where it happened",

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.adapters.cli.terminal.progress import Progress, Silent
+    from aof.adapters.cli.terminal.progress import ProgressLine, Silent
     from aof.app.fabric import Fabric
 
 _DELETE = b"\x7f"
@@ -69,7 +69,7 @@ class Context:
             self._fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
         return self._fabric
 
-    def progress(self, what: str) -> Progress | Silent:
+    def progress(self, what: str) -> ProgressLine | Silent:
         """A line that says how far this is, for a person who waits; call it with each step."""
         from aof.adapters.cli.terminal.progress import progress
 

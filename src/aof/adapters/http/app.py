@@ -27,7 +27,7 @@ from aof.adapters.http.api.routes import operation_routes
 from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.limits.failures import Failures
 from aof.adapters.http.limits.grants import Grants, ValidTokens
-from aof.adapters.http.limits.screen import Screen
+from aof.adapters.http.limits.screen import ConnectionScreen
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.limits.watcher import Tell, log_it, watch
 from aof.app.async_bridge import Follower
@@ -152,7 +152,7 @@ def make_app(
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _fault},
     )
-    app.state.refuse = Screen(settings.authenticate, failures, counted, _OPEN).refusal
+    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, _OPEN).refusal
     return app
 
 

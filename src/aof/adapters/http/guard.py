@@ -1,4 +1,4 @@
-"""Who gets in: the name that the server was called by, where a page came from, how much is sent, and whose token it is.
+"""Admission to the server: checks the Host and Origin headers, the size of the request, and the token.
 
 A browser can be made to call a server on its own machine, so a foreign Host or Origin is turned away before anything
 else. A body must come in time, and whatever goes on ends with the token that began it. Must not know what is behind it.

@@ -124,7 +124,7 @@ class BoundedProtocol(H11Protocol):
         self._follow()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, or more of it than we read."""
+        """Answer what is not HTTP, or more of it than we read."""
         self._traffic.note("invalid_request", self._address)
         super().send_400_response(msg)
         self._follow()
@@ -174,7 +174,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.abort()
 
     def _stalled(self) -> None:
-        """Cut off who does not read; who reads slowly gets more time."""
+        """Disconnect a client that does not read; a slow reader gets more time."""
         left = self.transport.get_write_buffer_size()
         if left <= self._unread - _PROGRESS:
             self._unread = left

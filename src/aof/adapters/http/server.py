@@ -14,7 +14,7 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
-from aof.adapters.http.limits.connections import Accepted, Acceptor, Connections, Listener
+from aof.adapters.http.limits.connections import Accepted, Acceptor, Connections, ListeningSocket
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.protocol import BoundedProtocol, Refuse, Times
 from aof.core.errors.base import Unavailable
@@ -163,7 +163,7 @@ class _Server(uvicorn.Server):
                 seconds=self._limits.times.headers,
                 refuse=self._refuse,
             )
-            self._acceptors.append(Acceptor(Listener.of(bound, connections, self._traffic), serve))
+            self._acceptors.append(Acceptor(ListeningSocket.of(bound, connections, self._traffic), serve))
         self.started = True
         if self._started is not None:
             self._started()

@@ -70,7 +70,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(there.st_mode):
-        raise Unavailable(f"{path} is there and is no socket", "name another path, or move that file away")
+        raise Unavailable(f"{path} is there and is not a socket", "name another path, or move that file away")
     if there.st_uid != os.geteuid():
         raise Unavailable(f"{path} belongs to another user", "name another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

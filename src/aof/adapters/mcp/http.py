@@ -1,4 +1,4 @@
-"""MCP as streamable HTTP: an ASGI application to mount. Who calls is for the application around it to prove.
+"""MCP as streamable HTTP: an ASGI application to mount. The application around it authenticates callers.
 
 Must not know tools.
 """

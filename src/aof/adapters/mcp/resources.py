@@ -69,7 +69,7 @@ def _ask(hub: Hub, uri: str, caller: Caller) -> Any:
 def _question(uri: str) -> tuple[str, dict[str, Any]]:
     found = _URI.fullmatch(uri)
     if found is None:
-        raise InvalidInput(f"{uri[:80]!r} is no resource of AOF", "use aof://tasks/{id} or aof://tasks?status=ready")
+        raise InvalidInput(f"{uri[:80]!r} is not a resource of AOF", "use aof://tasks/{id} or aof://tasks?status=ready")
     name, task_id, status = found.group("name", "id", "status")
     if name == "tasks":
         if task_id is not None and status is None:

@@ -27,7 +27,7 @@ def serve_stdio(
     *,
     named: bool = False,
 ) -> None:
-    """Serve one client until it goes. Who calls is the fabric's actor, unless a call says otherwise.
+    """Serve one client until it disconnects. The caller is the fabric's actor, unless a call names another.
 
     With the secret of the run that the process was started for, a call cannot. `named` says that somebody has given the
     actor; else it is the operating system's user, and where callers are bound the first name that is used counts.

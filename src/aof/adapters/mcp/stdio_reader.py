@@ -1,6 +1,6 @@
-"""Messages as lines of standard input. What is no message is answered as well: a client that asked must not wait.
+"""Messages as lines of standard input. What is not a message is answered as well: a client that asked must not wait.
 
-The SDK drops such lines, and reads bytes that are no UTF-8 as if something else had been sent. Must not know what they
+The SDK drops such lines, and reads bytes that are not UTF-8 as if something else had been sent. Must not know what they
 ask for.
 """
 
@@ -18,8 +18,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 
 _NO_MESSAGE = (
-    "this is no message of JSON-RPC 2.0, or one with a text that is no Unicode, a number of more than 64 bits, or too "
-    "much inside each other"
+    "this is not a JSON-RPC 2.0 message, or it holds text that is not Unicode or a number of more than 64 bits, or is "
+    "nested too deep"
 )
 _DIGITS = 18  # of a number that surely fits into 64 bits
 
@@ -63,7 +63,7 @@ async def answering(
 
 
 def refusal(line: str) -> JSONRPCError:
-    """The answer to a line that is no message, for the request that it was meant to be."""
+    """The answer to a line that is not a message, for the request that it was meant to be."""
     asked: Any = None
     code, why = INVALID_REQUEST, _NO_MESSAGE
     try:
@@ -71,9 +71,9 @@ def refusal(line: str) -> JSONRPCError:
         asked = given.get("id") if isinstance(given, dict) else None
         line.encode()
     except UnicodeEncodeError:
-        code, why = PARSE_ERROR, "this is no UTF-8"
+        code, why = PARSE_ERROR, "this is not UTF-8"
     except (ValueError, RecursionError):
-        code, why = PARSE_ERROR, "this is no JSON"
+        code, why = PARSE_ERROR, "this is not JSON"
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None
     return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=why))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
 from aof._support.printable import clean
 from aof.ports.notifier import Notification
 
@@ -26,7 +26,7 @@ class FileNotifier:
         self._refused = refused
         self._said = False
         self._path = os.path.join(root, file)  # noqa: PTH118 - pathlib costs start-up time
-        self._beneath = None if os.path.isabs(file) else Beneath(root)  # noqa: PTH117 - as above
+        self._beneath = None if os.path.isabs(file) else ConfinedFolder(root)  # noqa: PTH117 - as above
 
     def notify(self, notification: Notification) -> None:
         """Append a line; a relative path stays in the data directory, and no link leads it out."""
@@ -38,11 +38,11 @@ class FileNotifier:
         fd = os.open(self._path, _GROWING, 0o600) if self._beneath is None else self._opened(self._beneath)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(f"{self._path} is no regular file")
+                raise OSError(f"{self._path} is not a regular file")
             os.write(fd, msgspec.json.encode(notification) + b"\n")
         finally:
             os.close(fd)
 
-    def _opened(self, beneath: Beneath) -> int:
+    def _opened(self, beneath: ConfinedFolder) -> int:
         beneath.begin()
         return beneath.open(self._path, _GROWING)

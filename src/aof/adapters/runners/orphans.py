@@ -10,34 +10,34 @@ import select
 import signal
 from contextlib import suppress
 
-from aof._support.beneath import Beneath
-from aof.adapters.runners import cgroups, notes, places, processes
-from aof.adapters.runners.notes import Note
+from aof._support.confined_folder import ConfinedFolder
+from aof.adapters.runners import attempt_folder, cgroups, processes, worker_note
+from aof.adapters.runners.worker_note import Note
 from aof.ports.clock import Clock
 
 _BOUND = 10.0  # seconds that a tree may take to end
 
 
-class Orphans:
+class ProcessOrphans:
     """Keeps the contract of `ports.runner.Orphans` for one data directory."""
 
     def __init__(self, root: str, clock: Clock) -> None:
         self._root = root
         self._clock = clock
-        self._files = Beneath(root)
+        self._files = ConfinedFolder(root)
 
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
         """End every process of the run; None when none is left, else why that is not so."""
-        if not os.path.isdir(places.folder(self._root, place)):
+        if not os.path.isdir(attempt_folder.folder(self._root, place)):
             return self._swept(None, run_id)
         try:
             self._files.begin()
-            lock = places.take(self._files, place)
-            note = notes.read(self._root, place, attempt)
+            lock = attempt_folder.take(self._files, place)
+            note = worker_note.read(self._root, place, attempt)
             if lock is None:
                 if why := self._supervised(note, run_id):
                     return why
-                lock = places.take(self._files, place)
+                lock = attempt_folder.take(self._files, place)
                 if lock is None:
                     return "its earlier worker has not ended yet"
         except OSError as error:
@@ -45,7 +45,7 @@ class Orphans:
         try:
             return self._swept(note, run_id)
         finally:
-            places.free(lock)
+            attempt_folder.free(lock)
 
     def _supervised(self, note: Note | None, run_id: str) -> str | None:
         """Have the supervisor end the tree; why that cannot be done, if so."""

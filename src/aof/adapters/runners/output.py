@@ -13,7 +13,7 @@ _LONGEST_LINE = 10 * 1024 * 1024 + 4096  # what is longer is passed on cut, so t
 _CHUNK = 65_536
 
 
-class Kept:
+class KeptStream:
     """One stream: a pipe that is read and a file that grows, for its owner only; known secrets are blotted out."""
 
     def __init__(self, pipe: int, file: int, shown: str, most: int, redaction: Redaction) -> None:

@@ -14,13 +14,13 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from aof._support.beneath import Beneath
+from aof._support.confined_folder import ConfinedFolder
+from aof.adapters.runners import attempt_folder, processes, worker_note
 from aof.adapters.runners import environment as surroundings
-from aof.adapters.runners import notes, places, processes
-from aof.adapters.runners.orphans import Orphans
-from aof.adapters.runners.output import Kept, Messages
+from aof.adapters.runners.orphans import ProcessOrphans
+from aof.adapters.runners.output import KeptStream, Messages
 from aof.adapters.runners.redaction import Redaction
-from aof.adapters.runners.spawner import Link, Spawner
+from aof.adapters.runners.spawner import Spawner, SupervisorLink
 from aof.app.faults import record
 from aof.core.errors.runs import RunnerFailed
 from aof.ports.clock import Clock
@@ -32,7 +32,7 @@ _OUTPUT_LIMIT = 16 * 1024 * 1024
 class _Worker:
     """A started process."""
 
-    def __init__(self, work: Work, link: Link, out: Kept, err: Kept) -> None:
+    def __init__(self, work: Work, link: SupervisorLink, out: KeptStream, err: KeptStream) -> None:
         self.work = work
         self.link = link
         self.out = out
@@ -40,6 +40,7 @@ class _Worker:
         self.messages = Messages()
         self.stopped: str | None = None
         self.kill_at: float | None = None
+        self.code: int | None = None
 
 
 class ProcessRunner:
@@ -61,17 +62,17 @@ class ProcessRunner:
         self._listener = listener
         self._environment = environment
         self._most = output_limit
-        self._files = Beneath(root)
+        self._files = ConfinedFolder(root)
         self._workers: dict[str, _Worker] = {}
         self._spawner = Spawner()
-        self._orphans = Orphans(root, clock)
+        self._orphans = ProcessOrphans(root, clock)
         self._reserved: dict[str, int] = {}
 
     def reserve(self, place: str) -> str | None:
         """Lock the place for a worker; why there can be none now, if so."""
         try:
             self._files.begin()
-            lock = places.take(self._files, place)
+            lock = attempt_folder.take(self._files, place)
         except OSError as error:
             return f"its folder of runs cannot be locked: {error}"
         if lock is None:
@@ -83,7 +84,7 @@ class ProcessRunner:
         """Unlock a place where nothing was started."""
         lock = self._reserved.pop(place, None)
         if lock is not None:
-            places.free(lock)
+            attempt_folder.free(lock)
 
     def start(self, work: Work) -> None:
         """Start the command; raises RunnerFailed."""
@@ -111,12 +112,12 @@ class ProcessRunner:
         variables = surroundings.variables(work, self._environment, self._root)
         hidden = [work.secret.rpartition("/")[2].encode(), *surroundings.secrets(variables)]
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-        kept: list[Kept] = []
-        link: Link | None = None
+        kept: list[KeptStream] = []
+        link: SupervisorLink | None = None
         try:
             for pipe, name in ((out, "output.log"), (err, "errors.log")):
                 file = self._files.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
-                kept.append(Kept(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
+                kept.append(KeptStream(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
             brief_file = self._files.open(f"{folder}/brief.md", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             with open(brief_file, "w+", encoding="utf-8") as brief:
                 brief.write(work.brief)
@@ -138,7 +139,7 @@ class ProcessRunner:
             os.close(err_end)
         return _Worker(work, link, kept[0], kept[1])
 
-    def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> Link:
+    def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> SupervisorLink:
         request = {
             "command": list(work.command),
             "environment": dict(variables),
@@ -146,10 +147,10 @@ class ProcessRunner:
         }
         return self._spawner.spawn(request, self._reserved[work.place], *stdio)
 
-    def _noted(self, work: Work, link: Link) -> None:
-        notes.write(self._files, self._clock, work, link.expect())
+    def _noted(self, work: Work, link: SupervisorLink) -> None:
+        worker_note.write(self._files, self._clock, work, link.expect())
 
-    def _sent_off(self, link: Link) -> None:
+    def _sent_off(self, link: SupervisorLink) -> None:
         link.send("go")
         answer = link.expect()
         if "failed" in answer:
@@ -187,7 +188,7 @@ class ProcessRunner:
 
     def orphaned(self, place: str, attempt: int) -> bool:
         """Whether the note beside the run names a host of this machine's start that lives no more."""
-        note = notes.read(self._root, place, attempt)
+        note = worker_note.read(self._root, place, attempt)
         return note is not None and note.is_known(self._clock) and processes.born(note.host_pid) != note.host_born
 
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
@@ -214,15 +215,36 @@ class ProcessRunner:
         return bool(data)
 
     def _gone(self, worker: _Worker) -> None:
-        """Nothing of the worker is left: read what it said last, and tell."""
+        """Nothing of the worker is left: read what it said last, and tell. Should telling fail, it is told again."""
+        if worker.code is None:
+            worker.code = self._code_of(worker)
+            try:
+                self._finish_output(worker)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
+                record(f"reading the output of {worker.work.run_id}", error)
+        self._listener.ended(
+            Ended(
+                work=worker.work,
+                exit_code=worker.code if worker.code >= 0 else None,
+                signal=-worker.code if worker.code < 0 else None,
+                stopped=worker.stopped,
+                output={"stdout": worker.out.told(), "stderr": worker.err.told()},
+            )
+        )
+        self._workers.pop(worker.work.run_id, None)
+        self._forget(worker.link.fileno())
+        worker.link.close()
+
+    def _code_of(self, worker: _Worker) -> int:
         try:
-            code = int(worker.link.expect()["ended"])
+            return int(worker.link.expect()["ended"])
         except (OSError, KeyError, ValueError):
             # Somebody killed the supervisor, and the worker with it; what had detached itself carries the run.
-            code = -signal.SIGKILL
             self.end(worker.work.place, worker.work.attempt, worker.work.run_id)
-        if self._workers.pop(worker.work.run_id, None) is None:
-            return
+            return -signal.SIGKILL
+
+    def _finish_output(self, worker: _Worker) -> None:
+        """Pass on and keep what has not been read yet."""
         try:
             while self._heard(worker):
                 pass
@@ -230,22 +252,11 @@ class ProcessRunner:
                 pass
             for text in worker.messages.last():
                 self._listener.said(worker.work, text)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with its output, that the worker ended is told
-            record(f"reading the output of {worker.work.run_id}", error)
-        for fd in (worker.out.pipe, worker.err.pipe, worker.link.fileno()):
-            self._forget(fd)
-        worker.link.close()
-        worker.out.close()
-        worker.err.close()
-        self._listener.ended(
-            Ended(
-                work=worker.work,
-                exit_code=code if code >= 0 else None,
-                signal=-code if code < 0 else None,
-                stopped=worker.stopped,
-                output={"stdout": worker.out.told(), "stderr": worker.err.told()},
-            )
-        )
+        finally:
+            for stream in (worker.out, worker.err):
+                self._forget(stream.pipe)
+                with suppress(OSError):  # of a disk that is full or gone, which costs the copy
+                    stream.close()
 
     def _forget(self, fd: int) -> None:
         with suppress(KeyError, ValueError):

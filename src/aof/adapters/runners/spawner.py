@@ -19,7 +19,7 @@ _ABOVE = os.path.abspath(f"{__file__}/../../../..")  # where the package lies: t
 _BOUND = 30.0  # seconds that one step of a start may take
 
 
-class Link:
+class SupervisorLink:
     """The way to the supervisor of one worker. When it is closed, the worker and everything below it is killed."""
 
     def __init__(self, ours: socket.socket) -> None:
@@ -59,13 +59,13 @@ class Spawner:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    def spawn(self, request: dict[str, Any], lock: int, *stdio: int) -> Link:
+    def spawn(self, request: dict[str, Any], lock: int, *stdio: int) -> SupervisorLink:
         """A supervisor for a worker that waits for its go-ahead; it holds the lock until nothing is left of it."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 self._hand_over([theirs.fileno(), lock, *stdio])
-            link = Link(ours)
+            link = SupervisorLink(ours)
             link.send(json.dumps(request))
         except BaseException:
             ours.close()

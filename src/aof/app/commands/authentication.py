@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.app.commands import identity
-from aof.core.org import acting
+from aof.core.org import impersonation
 from aof.core.runs import authentication as proofs
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Authentication:
     def speaks_for_others(self, name: str) -> bool:
         """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
         chart = self._environment.chart.readable()
-        return name in self._policy.maintainers or (chart is not None and acting.orchestrates(chart, name))
+        return name in self._policy.maintainers or (chart is not None and impersonation.orchestrates(chart, name))
 
     def only_name(self) -> str | None:
         """The one actor that the caller is; None where it may speak for others, or where nothing binds it."""

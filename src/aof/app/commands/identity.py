@@ -128,7 +128,7 @@ def _with_secret(get: Get, own: Secret, command: OnTask) -> dict[str, Any]:
 
 
 def _as(name: str, command: OnTask, behalf: str | None) -> dict[str, Any]:
-    """Who acts is who was proven; who calls is too, or the one that acts for it."""
+    """The proven name is the agent that acts; the caller is the same, or acts on its behalf."""
     caller = getattr(command, "caller", command.actor)
     if caller not in (name, behalf):
         raise authentication.mismatch(name, caller, command)

@@ -18,7 +18,7 @@ _FIELDS = ("actor", "run", "secret", "known", "run_of")
 
 
 class Principal:
-    """Who calls. `known` is what a surface knows of the caller; else the `secret` of this process tells.
+    """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
 
     `run_of` tells the run of a caller that may hold several tasks.
     """

@@ -1,4 +1,4 @@
-"""Which refusals of a claim may pass by themselves, so that who waits should try again. Must not know how one waits."""
+"""Which refusals of a claim may pass by themselves, so that a waiting claim is retried. Must not know how to wait."""
 
 from __future__ import annotations
 

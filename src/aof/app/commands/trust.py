@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.scheduling.crew import STARTED
-from aof.ports.trust import Command, Trust
+from aof.ports.trust import CommandLine, Trust
 
 NOTIFY = "notify"
 
 
-def of_agent(agent: Agent) -> Command:
+def of_agent(agent: Agent) -> CommandLine:
     """What starts an agent."""
     runner = agent.runner
-    return Command(
+    return CommandLine(
         source=f"agent {agent.id}",
         kind="runner",
         command=runner.command,
@@ -24,17 +24,17 @@ def of_agent(agent: Agent) -> Command:
     )
 
 
-def of_notifications(command: Sequence[str]) -> Command:
+def of_notifications(command: Sequence[str]) -> CommandLine:
     """What is started for each notification."""
-    return Command(source=NOTIFY, kind="notify", command=tuple(command))
+    return CommandLine(source=NOTIFY, kind="notify", command=tuple(command))
 
 
-def of_notification_file(file: str) -> Command:
+def of_notification_file(file: str) -> CommandLine:
     """A file outside of the data directory that notifications are appended to: whoever may choose it may choose any."""
-    return Command(source=f"{NOTIFY} file", kind="file", command=(file,))
+    return CommandLine(source=f"{NOTIFY} file", kind="file", command=(file,))
 
 
-def declared(chart: OrgChart | None, notify: Sequence[str], file: str | None = None) -> Iterator[Command]:
+def declared(chart: OrgChart | None, notify: Sequence[str], file: str | None = None) -> Iterator[CommandLine]:
     """Every command that AOF would start for this data directory; `file` is one outside that it would write to."""
     for agent in chart.agents if chart is not None else ():
         if agent.runner.kind in STARTED:
@@ -51,7 +51,7 @@ def untrusted(trust: Trust | None, agent: Agent) -> str | None:
     return None if trust is None or trust.covers(command) else refusal(command)
 
 
-def refusal(command: Command) -> str:
+def refusal(command: CommandLine) -> str:
     """Why a command is not run, or a file not written."""
     if command.kind == "file":
         return f"the {command.source} {command.command[0]} is not trusted; see it and allow it: aof trust"

@@ -91,7 +91,7 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
     """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
 
-    What cannot be taken in stops a command on that very task; for all others the task is as the log has it.
+    What cannot be imported stops a command on that very task; for all others the task is as the log has it.
     """
     taken = False
     for task_id in records.tasks:
@@ -116,7 +116,7 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
     if isinstance(problem, (UnreadableTask, AnotherTask)):
         return problem
     return UnreadableTask(
-        f"what was done to the file of {task_id} by hand cannot be taken in: {problem.message}",
+        f"the change made by hand to the file of {task_id} cannot be imported: {problem.message}",
         f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
         task_id=task_id,
         reason=problem.code,
@@ -163,19 +163,22 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
-    if not wanted.handoffs and not wanted.files:
+    if not (wanted.handoffs or wanted.files or wanted.sizes):
         return
+    records.sizes |= {(task_id, ref): unit.size(task_id, ref) for task_id, ref in wanted.sizes}
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
 def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
-    """One task as it is now, with a person's edit of it taken in."""
+    """One task as it is now, with a person's edit of it imported."""
     return settle(store, clock, policy, task_id)[1]
 
 
@@ -184,7 +187,7 @@ def settle(
 ) -> tuple[Task | None, Task | None]:
     """Take in what a person did to a task's file: the task as the log had it, and as it is now.
 
-    `odd` says that there is something to take in, which spares a look.
+    `odd` says that there is something to import, which saves a look.
     """
     own = frozenset({task_id})
     scope = Scope(write=own) if odd else Scope(read=own)
@@ -199,7 +202,7 @@ def settle(
 
 
 def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
-    """Why what a person did to a task's file cannot be taken in; None when it can. Changes nothing."""
+    """Why a person's change to a task's file cannot be imported; None when it can. Changes nothing."""
     scope = Scope(read=frozenset({task_id}))
     while True:
         try:

@@ -24,27 +24,22 @@ class HandoffLookup:
 
     def get(self, part: str) -> Handoff:
         """The handoff that an ID or its beginning stands for, as the log has it now."""
-        given = part.strip().lower() if part.strip()[:3].upper() != "HO-" else part.strip().upper()
-        known = self._store.handoff(self._whole(given))
-        if known is None:
-            raise missing(part)
+        known = self._known(part.strip().upper() if part.strip()[:3].upper() == "HO-" else part.strip().lower())
         with self._store.unit(ports.Scope(read=frozenset({known.task_id}))) as unit:
             found = next((one for one in unit.handoffs(known.task_id) if one.id == known.id), None)
         if found is None:
             raise missing(part)
         return found
 
-    def _whole(self, given: str) -> str:
-        if ids.is_handoff_id(given):
-            return given
-        if not ids.is_part(given):
+    def _known(self, given: str) -> Handoff:
+        if not (ids.is_handoff_id(given) or ids.is_part(given)):
             raise missing(given)
-        found = self._store.handoff_ids(given)
+        found = self._store.find_handoffs(given)
         if not found:
             raise missing(given)
         if len(found) > 1:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            shown = ", ".join(found[:_SHOWN]) + more
+            shown = ", ".join(one.id for one in found[:_SHOWN]) + more
             raise AmbiguousId(f"{given!r} stands for {len(found)} handoffs: {shown}", "use more of the ID")
         return found[0]
 

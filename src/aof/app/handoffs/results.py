@@ -1,45 +1,69 @@
-"""What operations about handoffs answer. Must not know any surface."""
+"""What the operations on shared work answer. Must not know any surface."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-from msgspec import UNSET, UnsetType
-
-from aof.app.operations.results import Result, without_secret
-from aof.core.model.handoffs.record import Handoff
+from aof.app.operations.results import Result
+from aof.core.model.handoffs.context import Artifact, ContextVariables, Variable
+from aof.ports.store import Scope
 
 
-class StartedHandoff(Result, frozen=True, kw_only=True):
-    """A handoff that is on its way: `state` is where it stands, `forwardedTo` the record that took its place at once.
+class Locked(Result, frozen=True, kw_only=True):
+    """All locks of the task after the call."""
 
-    A broadcast has one handoff for each receiver, and one ID for all of them.
-    """
-
-    handoff_id: str
-    state: str
     task_id: str
-    to_agent: str
-    forwarded_to: str | UnsetType = UNSET
-    broadcast_group_id: str | UnsetType = UNSET
-    handoff_ids: tuple[str, ...] | UnsetType = UNSET
-    warnings: tuple[str, ...] | UnsetType = UNSET
+    locks: tuple[dict[str, Any], ...]
 
 
-class TakenHandoff(Result, frozen=True, kw_only=True):
-    """A handoff that was accepted, and the run that this began: the secret proves it, and can be read only here."""
+class Unlocked(Result, frozen=True, kw_only=True):
+    """The paths that were given back."""
 
-    handoff: Handoff
-    run_id: str | UnsetType = UNSET
-    epoch: int | UnsetType = UNSET
-    expires_at: str | UnsetType = UNSET
-    secret: str | UnsetType = UNSET
+    task_id: str
+    released: tuple[str, ...]
 
-    __repr__ = without_secret
 
-    def flat(self) -> dict[str, Any]:
-        """The handoff with the run beside its own keys, as other surfaces show it."""
-        run = {name: value for name, value in msgspec.to_builtins(self).items() if name != "handoff"}
-        shown: dict[str, Any] = msgspec.to_builtins(self.handoff)
-        return shown | run
+class Locks(Result, frozen=True, kw_only=True):
+    """Who holds what, since when; `lost` is one whose holder shows no life any more."""
+
+    total: int
+    locks: tuple[dict[str, Any], ...]
+
+
+class ContextShown(Result, frozen=True, kw_only=True):
+    """The context of a workflow: as a handoff carries it, and each variable with scope, writer and version."""
+
+    task_id: str
+    top_task_id: str
+    context_variables: ContextVariables
+    context_variables_hash: str
+    variables: dict[str, Variable]
+    artifacts: tuple[Artifact, ...]
+    conflicts: str
+
+
+class DecisionRecorded(Result, frozen=True, kw_only=True):
+    """A decision of the workflow."""
+
+    decision_id: str
+    description: str
+    made_by: str
+    timestamp: str
+    task_id: str
+
+
+class Preflighted(Result, frozen=True, kw_only=True):
+    """Whether the agent may: `proceed`, `proceed_with_warnings` or `blocked`, and which stage decided."""
+
+    task_id: str
+    agent: str
+    outcome: str
+    point: str
+    stage: str
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def reading(task_id: str) -> Scope:
+    """The scope of a look at one task and at what the index knows of its relatives."""
+    return Scope(read=frozenset({task_id}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aof.app.handoffs import chain, lookup, results
+from aof.app.handoffs import chain, handoff_results, lookup
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
-    from aof.app.handoffs.results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.handoffs.lifecycle.command import OnHandoff
     from aof.core.model.handoffs.record import Handoff
@@ -96,8 +96,8 @@ class HandoffService:
         handoff, done = self._on_handoff(answers.Accept, handoff_id, agent=agent, actor=actor, **given)
         begun = next((event for event in done.events if event.type == "task.attempt.started"), None)
         if begun is None:
-            return results.TakenHandoff(handoff=handoff)
-        return results.TakenHandoff(
+            return handoff_results.TakenHandoff(handoff=handoff)
+        return handoff_results.TakenHandoff(
             handoff=handoff,
             run_id=str(begun.run_id),
             epoch=begun.payload["epoch"],
@@ -109,7 +109,7 @@ class HandoffService:
         self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Turn a handoff down; the work goes to another agent, or to a person."""
-        return self._on_handoff(answers.Reject, handoff_id, agent=agent, actor=actor, reason=reason)[0]
+        return self._on_handoff(answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
     def handoff_defer(
         self,
@@ -163,7 +163,7 @@ class HandoffService:
     ) -> Handoff:
         """Answer a handoff as a person: take it on and bring back the answer in one step."""
         given = {"text": text, "status": status}
-        return self._on_handoff(returns.Answer, handoff_id, agent=agent, actor=actor, **given)[0]
+        return self._on_handoff(returns.AnswerHandoff, handoff_id, agent=agent, actor=actor, **given)[0]
 
     def handoff_escalate(
         self,
@@ -264,7 +264,7 @@ def _started(begun: list[Handoff]) -> StartedHandoff:
     first = begun[0]
     warnings = tuple(warning for one in begun for warning in one.warnings)
     group = first.broadcast_group_id
-    return results.StartedHandoff(
+    return handoff_results.StartedHandoff(
         handoff_id=first.id,
         state=first.state,
         task_id=first.task_id,

@@ -21,7 +21,7 @@ from aof.ports.working_copy import Problem
 
 
 class Unaccepted(Result, frozen=True, kw_only=True):
-    """Something that a person did and that cannot be taken in: it stays as it is."""
+    """Something that a person did and that cannot be imported: it stays as it is."""
 
     path: str
     code: str
@@ -30,7 +30,7 @@ class Unaccepted(Result, frozen=True, kw_only=True):
 
 
 class Synced(Result, frozen=True, kw_only=True):
-    """What was taken in of what people did to the files: edited or moved tasks, new ones, and what was refused."""
+    """What was imported of people's changes to the files: edited or moved tasks, new ones, and what was refused."""
 
     taken_in: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class MaintenanceService:
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
-    """Take in every edit, move and new file; what cannot be taken in is told."""
+    """Import every edit, move and new file; report what cannot be imported."""
     files = store.working_copy
     if files is None:
         return Synced()
@@ -92,7 +92,7 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
 
 
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
-    """The machine's own trouble is no refusal: it ends the whole. What nobody foresaw concerns one file."""
+    """The machine's own trouble is not a refusal: it ends the whole. What nobody foresaw concerns one file."""
     if not isinstance(error, AofError):
         what = f"taking in {path} failed: {faults.describe(error)} (reference {faults.record(path, error)})"
         return Unaccepted(path=path, code="internal", reason=what, hint="report it with the traceback from the log")
@@ -104,7 +104,7 @@ def _unaccepted(path: str, error: Exception) -> Unaccepted:
 def doctor(
     store: Store, clock: Clock, policy: Policy, *, org: OrgSource | None = None, fix: bool = False, say: Say = silent
 ) -> Diagnosis:
-    """What is wrong; with `fix`, everything is healed that needs no person, and edits are taken in."""
+    """Problems; with `fix`, everything that is safe to repair is repaired, and edits are imported."""
     say("comparing everything with everything else")
     before, advised = _problems(store, clock, policy, org)
     if not fix:

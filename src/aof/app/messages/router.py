@@ -69,7 +69,7 @@ class Router:
         self._proven = proven or caller
 
     def deliver(self, given: object, run: str | None = None) -> Sent:
-        """Handle one message. Raises only what is no fault of the message, such as a full disk."""
+        """Handle one message. Raises only what is not a fault of the message, such as a full disk."""
         found: Detected | None = None
         try:
             found = detect(incoming(given))

@@ -43,7 +43,7 @@ class MessageService:
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, where it knows. Text that is no message does not count towards the
+        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
         limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
         followed by a pause as long as it took, so that others get half of the time.
         """
@@ -102,7 +102,7 @@ class MessageService:
         elif (task_id := task_of_run(run)) is not None:
             tasks = (self._environment.lookup.get(task_id),)
         else:
-            raise InvalidInput(f"{run[:80]!r} is no run", "name the run that the claim returned", Call("list", {}))
+            raise InvalidInput(f"{run[:80]!r} is not a run", "name the run that the claim returned", Call("list", {}))
         for task in tasks:
             if _agent_of(task, agent, run):
                 yield task

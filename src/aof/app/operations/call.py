@@ -25,7 +25,7 @@ ROLES: tuple[Role, ...] = ("reader", "agent", "admin")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls. With `proven`, a token or a run's secret says so, and the call cannot say otherwise.
+    """The caller. With `proven`, a token or a run's secret proves the name, and the call cannot give another.
 
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
     `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations.rows import audit, control, handoffs, maintenance, org, queries, tasks, workflows
+from aof.app.operations.rows import (
+    audit,
+    control,
+    handoffs,
+    maintenance,
+    org,
+    queries,
+    shared_work,
+    tasks,
+    workflows,
+)  # fmt: skip
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -25,7 +35,8 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS, *workflows.ROWS,
+    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS, *shared_work.ROWS,
+    *workflows.ROWS,
     *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -43,7 +43,7 @@ class Facade:
 
     services: Services
 
-    def _held(self, grant: Grant) -> Held:
+    def _held(self, grant: Grant) -> ClaimedRun:
         """The run that was granted, with the operations that its holder needs."""
         raise NotImplementedError
 '''
@@ -71,7 +71,7 @@ def _text() -> str:
     imports = sorted(
         {
             *imports,
-            "from aof.app.runs.claimed_run import Held",
+            "from aof.app.runs.claimed_run import ClaimedRun",
             "from aof.app.runs.grant import Grant",
             "from aof.app.services import Services",
         }
@@ -137,7 +137,7 @@ def _method(place: str, function: ast.FunctionDef) -> str:
             arguments.kwonlyargs.append(ast.arg(name, ast.parse(text, mode="eval").body))
             arguments.kw_defaults.append(ast.Constant(False if text == "bool" else None))
     grants = function.returns is not None and ast.unparse(function.returns) == "Grant"
-    returns = "Held" if grants else ast.unparse(function.returns) if function.returns is not None else "None"
+    returns = "ClaimedRun" if grants else ast.unparse(function.returns) if function.returns is not None else "None"
     call = f"self.services.{place}.{function.name}({', '.join(_passed(arguments))})"
     if grants:
         call = f"self._held({call})"

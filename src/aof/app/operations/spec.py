@@ -42,7 +42,7 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """An option of the command line that is no parameter of the operation; with `key`, it sets a key of one."""
+    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one."""
 
     option: str
     help: str
@@ -60,7 +60,7 @@ def param(
 
 
 TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("who calls", Spelling(hidden=True))] | UnsetType  # `--actor` is an option of every verb
+Actor = Annotated[str, param("name of the caller", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -74,7 +74,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
         return {name: value for name, value in values.items() if value is not UNSET}
 
 
-class OnTask(Params, frozen=True, kw_only=True):
+class TaskParams(Params, frozen=True, kw_only=True):
     """Parameters of an operation on one task."""
 
     task_id: TaskId

@@ -13,7 +13,7 @@ from aof.core.handoffs.lifecycle import command as handoff_command
 from aof.core.model import commands as c
 from aof.core.model import org_chart
 from aof.core.org import health as org_health
-from aof.core.org import routing, standing, work_profile
+from aof.core.org import membership, routing, work_profile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ class ChartInForce:
     def bound(self, agent: str | None) -> OrgChart | None:
         """The chart that limits what an agent sees and takes; None for maintainers, and where there is no chart."""
         chart = self.readable()
-        if chart is None or agent is None or standing.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or agent is None or membership.is_person(chart, agent, self._policy.maintainers):
             return None
         return chart
 
     def may_take(self, agent: str) -> Callable[[Task], bool]:
         """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
         chart = self.declared()
-        if chart is None or standing.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or membership.is_person(chart, agent, self._policy.maintainers):
             return lambda _task: True
         has = chart.roles_of.get(agent, frozenset())
 

@@ -58,7 +58,7 @@ class OrgService:
         risk: str | None = None,
         autonomy_level: int | None = None,
     ) -> Route:
-        """Who would get a task, or one that asked for this, and why; and why the others would not."""
+        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         if task_id is not None:
             known = self._queries.get(task_id)
             asked = work_profile.work_of(known.routing, known.profile)

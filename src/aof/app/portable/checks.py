@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from aof.app.portable.lives import Life
-from aof.app.portable.words import UNKNOWN, missing
+from aof.app.portable.task_histories import Life
+from aof.app.portable.vocabulary import UNKNOWN, missing
 
 _NAMES = ("criterion", "id", "text")
 _WORDS = {True: "met", False: "unmet"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aof.app.portable.lives import Life
-from aof.app.portable.scene import Scene, active
-from aof.app.portable.words import event_ref, file_ref, handoff_ref, short
+from aof.app.portable.task_histories import Life
+from aof.app.portable.view_source import Scene, active
+from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, short
 from aof.core.handoffs.artifacts import ATTACHED
 from aof.core.model.lifecycle import FAILED
 from aof.core.model.task import Task

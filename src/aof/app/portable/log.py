@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from aof.app.portable.lives import Life, Lives
-from aof.app.portable.scene import as_logged
-from aof.app.portable.words import SCHEMA_VERSION, UNKNOWN
+from aof.app.portable.task_histories import Life, Lives
+from aof.app.portable.view_source import as_logged
+from aof.app.portable.vocabulary import SCHEMA_VERSION, UNKNOWN
 from aof.core.model.events import Event
 from aof.core.model.times import millis
 

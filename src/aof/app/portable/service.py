@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from aof._support import gc_pause
-from aof.app.portable import lives as life_stories
-from aof.app.portable import log, scene, snapshot
+from aof.app.portable import log, snapshot, task_histories, view_source
 from aof.app.queries import history
 from aof.core.errors.base import InvalidInput
 from aof.core.model import ids
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.app.commands.environment import Environment
-    from aof.app.portable.lives import Lives
+    from aof.app.portable.task_histories import Lives
     from aof.core.model.run import Heartbeat
 
 _OFTEN = 1_000  # events
@@ -59,17 +58,17 @@ class PortableService:
             found = found[max(len(found) - limit, 0) :] if limit else []
         return {"events": found}
 
-    def _scene(self, at: int | None, say: Say) -> scene.Scene:
+    def _scene(self, at: int | None, say: Say) -> view_source.Scene:
         chart, lives = self._environment.chart.readable(), self._lives(at, say)
         if at is not None:
-            return scene.Scene(lives, self._environment.policy, chart=chart)
+            return view_source.Scene(lives, self._environment.policy, chart=chart)
         odd, now = self._odd(lives), self._environment.clock.now()
-        return scene.Scene(
+        return view_source.Scene(
             lives, self._environment.policy, now=now, chart=chart, beats=self._beats(lives, now), odd=odd
         )
 
     def _lives(self, until: int | None, say: Say) -> Lives:
-        lives = life_stories.Lives()
+        lives = task_histories.Lives()
         for event in self._store.events():
             if until is not None and event.seq > until:
                 break
@@ -81,7 +80,7 @@ class PortableService:
     def _beats(self, lives: Lives, now: int) -> dict[str, Heartbeat]:
         """The last sign of life of each run that goes on."""
         boot = self._environment.clock.boot()
-        running = [one.run for life in lives.by_id.values() for one in scene.active(life)]
+        running = [one.run for life in lives.by_id.values() for one in view_source.active(life)]
         read = self._store.heartbeats([ids.run_place(run.task_id, run.hop) for run in running])
         beats = (lease_clock.present(beat, now, boot) for beat in read.values())
         return {beat.run_id: beat for beat in beats if beat is not None}

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from aof.app.portable.blockers import WAITING, blocked
 from aof.app.portable.edges import edges
-from aof.app.portable.lives import Life
-from aof.app.portable.people import threads
-from aof.app.portable.scene import Scene, finished
+from aof.app.portable.participants import threads
+from aof.app.portable.task_histories import Life
 from aof.app.portable.tasks import portable
-from aof.app.portable.waiting import WAITING, blocked
-from aof.app.portable.words import SCHEMA_VERSION, log_ref
+from aof.app.portable.view_source import Scene, finished
+from aof.app.portable.vocabulary import SCHEMA_VERSION, log_ref
 
 _RECENT = 10
 _FAILED = frozenset({"failed", "timed_out"})

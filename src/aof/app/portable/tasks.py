@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from aof.app.portable.attempts import attempts, error
+from aof.app.portable.blockers import reason
 from aof.app.portable.checks import acceptance, validation
 from aof.app.portable.edges import Edge
-from aof.app.portable.lives import Life
-from aof.app.portable.people import assignee, who
-from aof.app.portable.scene import Scene, active, finished
-from aof.app.portable.waiting import reason
-from aof.app.portable.words import NOT_APPLICABLE, SHORT, UNKNOWN, log_ref, missing, task_ref
+from aof.app.portable.participants import assignee, who
+from aof.app.portable.task_histories import Life
+from aof.app.portable.view_source import Scene, active, finished
+from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, log_ref, missing, task_ref
 from aof.core.evolve.work_log import description
 from aof.core.model.task import Task
 

@@ -1,4 +1,4 @@
-"""Read models: lists, one task with everything that belongs to it. Must not change anything but take in edits."""
+"""Read models: lists, and one task with all that belongs to it. Changes nothing, except that it imports edits."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof.app.runs import hop_brief
-from aof.app.runs.quotes import quoted
+from aof.app.runs.fenced_text import quoted
 from aof.core.model.run import Run
 from aof.core.model.task import Task
 

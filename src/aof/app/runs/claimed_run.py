@@ -42,7 +42,7 @@ class _Care:
         self.beats: threading.Thread | None = None
 
 
-class Held(Claimed, frozen=True, kw_only=True, dict=True):
+class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
     @classmethod
@@ -101,7 +101,7 @@ class Held(Claimed, frozen=True, kw_only=True, dict=True):
         )
 
     def release(self, reason: str | None = None) -> Moved:
-        """Give the task back unfinished, which is no failure."""
+        """Give the task back unfinished, which is not a failure."""
         return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
 
     def send(self, *messages: Any) -> tuple[Sent, ...]:

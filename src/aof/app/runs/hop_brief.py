@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.app.runs.quotes import quoted
+from aof.app.runs.fenced_text import quoted
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 

@@ -188,7 +188,7 @@ class TaskService:
         return self._linked(c.AddLink, task_id, kind, target, actor, reason=reason)
 
     def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
-        """Remove such a connection."""
+        """Remove a link between a task and something else."""
         return self._linked(c.RemoveLink, task_id, kind, target, actor)
 
     def _linked(

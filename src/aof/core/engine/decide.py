@@ -13,6 +13,7 @@ from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.org import callers, guard
+from aof.core.org.budgets import reports
 from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -37,7 +38,10 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     if isinstance(command, c.OwnRule):
         return command.decide(records, now, decide)
     refusal = _unheard(records, command) or _forbidden(records, command)
-    return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    if refusal is not None:
+        return refusal
+    verdict = _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    return _over_budget(records, command, verdict, now) or verdict
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
@@ -70,6 +74,17 @@ def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
         return None
 
     return guard.forbidden(records, chart, command)
+
+
+def _over_budget(records: Records, command: c.OnTask, verdict: Verdict, now: int) -> Decision | None:
+    """What refuses, and records, a completion that is in order but has used more than the agent may.
+
+    Without a chart nothing is limited.
+    """
+    if records.policy.org is None or not isinstance(command, c.Complete):
+        return None
+
+    return reports.judged(records, command, verdict, now)
 
 
 def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:

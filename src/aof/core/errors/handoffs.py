@@ -59,12 +59,6 @@ class EscalationDepth(Refused):
     code = "escalation_depth"
 
 
-class InsufficientAutonomy(Refused):
-    """The target's autonomy does not suffice for the work."""
-
-    code = "insufficient_autonomy"
-
-
 class CapabilityMismatch(Refused):
     """The target has none of the required capabilities."""
 

@@ -30,7 +30,7 @@ class TooManyMessages(Invalid):
 
 
 class InvalidJson(Invalid):
-    """A message says that it is one of ours, and what follows is no JSON."""
+    """A message says that it is one of ours, and what follows is not JSON."""
 
     code = "invalid_json"
 

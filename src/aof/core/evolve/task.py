@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import open_handoffs, work_log, workflow
+from aof.core.evolve import context, file_locks, open_handoffs, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
@@ -38,12 +38,15 @@ def evolve(task: Task | None, event: Event) -> Task:
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
-    return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    after = _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    return _replace(after, locks=file_locks.kept(after, event)) if after.locks else after
 
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
         return workflow.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+    if event.type.startswith("context."):
+        return context.context_changes(task, event)
     handler = _HANDLERS.get(event.type)
     if handler is not None:
         return handler(task, event)
@@ -198,6 +201,18 @@ def _unanswered(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"handoffUnanswered": event.payload["handoffId"]}}
 
 
+def _locked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.locked(task, event)
+
+
+def _unlocked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.unlocked(task, event)
+
+
+def _checked(task: Task, event: Event) -> dict[str, Any]:
+    return usage.checked(task, event)
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -219,4 +234,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,
+    "autonomy.checked": _checked,
+    "file.locked": _locked,
+    "file.unlocked": _unlocked,
 }

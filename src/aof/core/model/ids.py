@@ -78,7 +78,7 @@ def run_id(task: str, attempt: int, tag: str) -> str:
 
 
 def task_of_run(run: str) -> str | None:
-    """The task that a run belongs to, or None when the text is no run ID; also for IDs without a tag."""
+    """The task that a run belongs to, or None when the text is not a run ID; also for IDs without a tag."""
     parts = run.split("-")
     if parts[0] != "RUN" or not _PARTS_UNTAGGED <= len(parts) <= _PARTS_TAGGED:
         return None

@@ -13,7 +13,7 @@ from aof.core.model.handoffs import record
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 
 
 class Records(msgspec.Struct, kw_only=True):
@@ -23,6 +23,8 @@ class Records(msgspec.Struct, kw_only=True):
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `entropy` is what the IDs of handoffs that it may begin are made from: random text, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
+    own files.
     """
 
     policy: Policy = Policy()
@@ -39,6 +41,8 @@ class Records(msgspec.Struct, kw_only=True):
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
     held: dict[str, tuple[str, ...]] = {}
+    file_locks: dict[str, tuple[FileLock, ...]] = {}
+    sizes: dict[tuple[str, str], tuple[int, int]] = {}
     key_owners: dict[str, str | None] = {}
 
     def task(self, task_id: str) -> Task:
@@ -49,7 +53,7 @@ class Records(msgspec.Struct, kw_only=True):
         return task
 
     def look(self, task_id: str) -> Task | None:
-        """A task that may not exist; what is no ID was never asked for and names nothing."""
+        """A task that may not exist; what is not an ID was never asked for and names nothing."""
         return self.tasks[task_id] if is_task_id(task_id) else None
 
 
@@ -74,6 +78,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     resources: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    file_locks: bool = False
+    sizes: frozenset[tuple[str, str]] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from aof.core.model.ids import run_id, run_place
-from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.model.kinds import BlockedKind, Cause, LockMode, Priority, Status, Visibility
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -129,8 +129,21 @@ class OpenHandoff(_Part, frozen=True, kw_only=True):
         return self.type in ("sequential", "delegation") and not self.by_message
 
 
+class FileLock(_Part, frozen=True, kw_only=True):
+    """A file or folder that a run of the task works on. It ends with that run, however that ends."""
+
+    path: str
+    mode: LockMode
+    agent: str
+    run_id: str
+    since: str
+
+
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
+
+    `context` is what the agents of the whole tree share, and only the topmost task has it. `usage` is what the current
+    run has used of its agent's budget.
 
     `body`, `extra` (a person's own keys), `layout` (frontmatter as a person laid it out) and `archived`
     are no frontmatter keys: the file's shape and place carry them.
@@ -162,6 +175,9 @@ class Task(_Part, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     resource: str | None = None
     visibility: Visibility = "foreground"
+    locks: tuple[FileLock, ...] = ()
+    usage: dict[str, Any] = {}
+    context: dict[str, Any] = {}
     links: tuple[Link, ...] = ()
     handoffs: tuple[OpenHandoff, ...] = ()
     key: Key | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Records
-from aof.core.org.acting import delivered_by, impersonation
 from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate
-from aof.core.org.standing import unlisted
+from aof.core.org.impersonation import delivered_by, impersonation
+from aof.core.org.membership import unlisted
 
 
 def refused(records: Records, command: c.OnTask) -> AofError | None:

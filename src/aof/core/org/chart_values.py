@@ -9,9 +9,19 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from aof.core.model.ids import is_agent_name
-from aof.core.model.org_chart import Agent, AutonomyLimits, Capability, OrgChart, RoutingRule, RunnerSettings, Target
+from aof.core.model.org_chart import (
+    Agent,
+    AutonomyLimits,
+    Capability,
+    OrgChart,
+    Permissions,
+    RoutingRule,
+    RunnerSettings,
+    Target,
+)
 from aof.core.model.times import EXAMPLES, duration_ms
 from aof.core.validation.findings import Finding, Step
+from aof.core.validation.limits import ITEM, line
 from aof.core.validation.task_fields import bad_ttl
 
 LEVELS = (0, 1, 2, 3)
@@ -66,6 +76,12 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
         yield _wrong((*at, "autonomy", "level"), detail, "use 0, 1, 2 or 3")
     for name, shown in zip(AutonomyLimits.__struct_fields__, AutonomyLimits.__struct_encode_fields__, strict=True):
         yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
+    for key, given in (("deny", agent.autonomy.deny), ("allow", agent.autonomy.allow)):
+        for point in Permissions.__struct_fields__:
+            for number, pattern in enumerate(getattr(given, point)):
+                if line("pattern", pattern, ITEM, required=True):
+                    place = (*at, "autonomy", key, point, number)
+                    yield _wrong(place, f"{who} has {pattern[:80]!r} as a pattern", "use one such as src/*")
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
     yield from _duration((*at, "maxLeaseTime"), agent.max_lease_time, who)
     if bad_ttl("maxLeaseTime", agent.max_lease_ms or 1) is not None:
@@ -105,7 +121,7 @@ def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
     for name in named:
         if not name or "=" in name or "\0" in name:
             key = "env" if name in runner.env else "inheritEnv"
-            detail = f"{who}: {name[:80]!r} is no name of an environment variable"
+            detail = f"{who}: {name[:80]!r} is not a name of an environment variable"
             yield _wrong((*at, key), detail, "use a name such as OPENAI_API_KEY")
     yield from _duration((*at, "grace"), runner.grace, who)
     yield from _duration((*at, "ackTimeout"), runner.ack_timeout, who)
@@ -119,7 +135,7 @@ def _rule(rule: RoutingRule, at: _At) -> Iterator[Finding]:
     if not rule.tags or not all(tag.strip() for tag in rule.tags):
         yield _wrong((*at, "tags"), "a rule without tags can never match", "name at least one tag", "never_matches")
     if not isfinite(rule.weight):
-        yield _wrong((*at, "weight"), f"{rule.weight} is no weight", "use a finite number such as 10")
+        yield _wrong((*at, "weight"), f"{rule.weight} is not a weight", "use a finite number such as 10")
 
 
 def _at_least(at: _At, value: int | None, least: int, who: str) -> Iterator[Finding]:
@@ -130,4 +146,4 @@ def _at_least(at: _At, value: int | None, least: int, who: str) -> Iterator[Find
 
 def _duration(at: _At, text: str | None, who: str) -> Iterator[Finding]:
     if text is not None and duration_ms(text) is None:
-        yield _wrong(at, f"{who}: {text[:40]!r} is no duration", f"write it as {EXAMPLES}", "bad_duration")
+        yield _wrong(at, f"{who}: {text[:40]!r} is not a duration", f"write it as {EXAMPLES}", "bad_duration")

@@ -15,8 +15,8 @@ from aof.core.model.org_chart import OrgChart, RoleKind
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import leases
-from aof.core.org.acting import may_act_for, mismatch
-from aof.core.org.standing import is_person
+from aof.core.org.impersonation import may_act_for, mismatch
+from aof.core.org.membership import is_person
 
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]

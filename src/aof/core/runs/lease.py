@@ -12,9 +12,9 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
 from aof.core.runs.authentication import unproven
+from aof.core.runs.handed_over import not_taken_by
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
-from aof.core.tasks.handed_over import not_taken_by
 from aof.core.tasks.transitions import transition
 from aof.core.validation import limits
 from aof.core.validation.limits import REASON, names, text
@@ -216,7 +216,7 @@ def beat_after(
 
 
 def release(records: Records, command: Release, now: int) -> Verdict:
-    """Give the task back; the run ends without a result, and that is no failure."""
+    """Give the task back; the run ends without a result, and that is not a failure."""
     task = records.task(command.task_id)
     holder = authorize(task, command)
     if isinstance(holder, AofError):

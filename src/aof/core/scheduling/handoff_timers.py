@@ -124,7 +124,7 @@ def _return_due(handoff: Handoff, window: int) -> int:
     """The end of the window, then a step of the backoff after the reminder, then a longer one after each resend."""
     if handoff.resends:
         assert handoff.resent_at is not None
-        return millis(handoff.resent_at) + BACKOFF_MS * 2**handoff.resends
+        return millis(handoff.resent_at) + (BACKOFF_MS << handoff.resends)
     if handoff.reminded_at is not None:
         return millis(handoff.reminded_at) + BACKOFF_MS
     return millis(handoff.answered_at or handoff.timestamp) + window

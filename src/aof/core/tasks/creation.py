@@ -21,7 +21,7 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited")  # what is known of the caller is no part of a request
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited")  # known of the caller, and not a part of its request
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
@@ -43,7 +43,7 @@ def create(records: Records, command: Create, now: int, more: dict[str, Any] | N
 
 def _impossible_id(records: Records, task_id: str) -> AofError | None:
     if not is_task_id(task_id):
-        return InvalidInput(f"{task_id[:80]!r} is no task ID", "use an ID such as TASK-2026-02-21-001")
+        return InvalidInput(f"{task_id[:80]!r} is not a task ID", "use an ID such as TASK-2026-02-21-001")
     if records.look(task_id) is not None:
         call = Call("show", {"task_id": task_id})
         return IdTaken(f"{task_id} exists already", "reserve another ID", call, task_id=task_id)

@@ -90,5 +90,5 @@ def _malformed(command: AddLink | RemoveLink) -> AofError | None:
     if problem:
         return problem
     if command.kind in ("parent", *TO_TASKS) and not is_task_id(command.target_id):
-        return InvalidInput(f"'{command.target_id[:80]}' is no task", "name a task by its ID", Call("list", {}))
+        return InvalidInput(f"'{command.target_id[:80]}' is not a task", "name a task by its ID", Call("list", {}))
     return None

@@ -105,7 +105,7 @@ def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
     """Refuse what does not come back the same from every JSON and YAML reader, is nested too deep, or too big."""
     if not _plain(value, _DEPTH):
         return InvalidInput(
-            f"'{name}' holds something that is no plain JSON",
+            f"'{name}' holds something that is not plain JSON",
             "use texts, finite numbers of 64 bits, true, false, null, lists and objects, "
             f"at most {_DEPTH} deep, with keys of at most {_KEY} characters",
         )

@@ -88,7 +88,7 @@ def _task_ids(field: str, value: object) -> AofError | None:
 def _task_id(field: str, value: object) -> AofError | None:
     if value is None or (isinstance(value, str) and is_task_id(value)):
         return None
-    return InvalidInput(f"'{field}' is no task ID: {str(value)[:80]!r}", "use a full ID such as TASK-2026-02-21-001")
+    return InvalidInput(f"'{field}' is not a task ID: {str(value)[:80]!r}", "use a full ID such as TASK-2026-02-21-001")
 
 
 def _is_object(value: object) -> bool:

@@ -40,7 +40,7 @@ def holds(condition: dict[str, Any], facts: dict[str, Any]) -> bool:
 
 
 def problems(condition: object) -> Iterator[Problem]:
-    """Where a condition is no condition, what is wrong there, and what would be right."""
+    """Where a condition is not a condition, what is wrong there, and what would be right."""
     if _count(condition) > SIZE:
         yield (), f"it has more than {SIZE} parts", "make it simpler"
         return
@@ -144,7 +144,7 @@ def _field(operand: dict[str, Any], facts: dict[str, Any]) -> Any:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: true is no number."""
+    """Equality as JSON has it: true is not a number."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

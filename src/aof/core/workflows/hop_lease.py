@@ -34,7 +34,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
         holders = ", ".join(f"{hop.agent} ({hop.id})" for hop in running)
         return NotLeaseHolder(
             f"{task.id} is held by {holders}, not by {command.acting}",
-            "only who holds a hop may write to it",
+            "only the holder of a hop may write to it",
             Call("workflow_show", {"name": task.id}),
             holder=running[0].agent,
         )
@@ -97,7 +97,7 @@ def report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
 
 
 def release(records: Records, command: c.Release, now: int) -> Verdict:
-    """Give a hop back; its run ends without a result, and that is no failure."""
+    """Give a hop back; its run ends without a result, and that is not a failure."""
     task = records.task(command.task_id)
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):

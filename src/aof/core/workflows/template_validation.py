@@ -84,7 +84,7 @@ def _hop(hop: Hop, at: _At) -> Iterator[Finding]:
             fix = "use letters, digits and . _ - @ : +"
             yield _wrong("bad_name", (*at, key), f"hop '{hop.id[:80]}': {role[:80]!r} cannot name a role", fix)
     if hop.timeout is not None and hop.timeout_ms is None:
-        detail = f"hop '{hop.id[:80]}': {hop.timeout[:80]!r} is no duration"
+        detail = f"hop '{hop.id[:80]}': {hop.timeout[:80]!r} is not a duration"
         yield _wrong("bad_duration", (*at, "timeout"), detail, f"write {EXAMPLES}")
     if hop.escalate_to is not None and hop.timeout is None:
         detail = f"hop '{hop.id[:80]}' names whom to escalate to, but never times out"
@@ -105,7 +105,7 @@ def _edges(template: Template) -> Iterator[Finding]:
             at: _At = ("hops", number, "dependsOn", place)
             if before not in known:
                 fix = suggestion(before[:80], known, f"use one of: {', '.join(sorted(known))}")
-                yield _wrong("unknown_hop", at, f"hop '{hop.id}' waits for '{before[:80]}', which is no hop", fix)
+                yield _wrong("unknown_hop", at, f"hop '{hop.id}' waits for '{before[:80]}', which is not a hop", fix)
             elif before in hop.depends_on[:place]:
                 yield _wrong("duplicate_edge", at, f"hop '{hop.id}' waits for '{before}' twice", "name it once")
     yield from _circles(template)

@@ -1,4 +1,4 @@
-"""The parts of a filesystem store, each made when it is first needed: who only asks loads nothing that writes.
+"""The parts of a filesystem store, each built on first use, so that read-only commands never load the write path.
 
 Must not know what is done with them.
 """
@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from contextlib import suppress
 from functools import cached_property
 
-from aof._support.beneath import LinkInTheWay
+from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
@@ -113,7 +113,7 @@ class Parts:
                     break
                 if found is False:
                     hint = "move what lies there away; nothing was changed"
-                    raise StorageFailed(f"{name} is no folder", hint, path=path)
+                    raise StorageFailed(f"{name} is not a folder", hint, path=path)
                 with suppress(FileExistsError):
                     self.disk.make_dir(path)
 

@@ -33,7 +33,7 @@ from aof.stores.filesystem.log.wait import wait
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
-from aof.stores.memory.unit import Kept, MemoryUnit
+from aof.stores.memory.unit import MemoryState, MemoryUnit
 
 _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
 
@@ -41,7 +41,7 @@ _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that 
 class ReadOnlyUnit(MemoryUnit):
     """What can be looked at together; nothing is locked, for what the log has told does not change any more."""
 
-    def __init__(self, kept: Kept, scope: Scope, store: ReadOnlyStore) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope, store: ReadOnlyStore) -> None:
         super().__init__(kept, scope)
         self._store = store
 
@@ -99,7 +99,7 @@ class ReadOnlyStore(MemoryStore):
         super().__init__(clock)
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self._reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()
@@ -160,6 +160,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().records(task_ids)
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        self._caught_up()
+        return super().locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -175,15 +180,10 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().handoffs(tasks)
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff."""
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
         self._caught_up()
-        return super().handoff(handoff_id)
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        self._caught_up()
-        return super().handoff_ids(part)
+        return super().find_handoffs(part)
 
     def head(self) -> int:
         """The number of the last event."""
@@ -202,7 +202,7 @@ class ReadOnlyStore(MemoryStore):
         """Sleep until an event comes."""
         return wait(self._reader, self._clock, after, timeout)
 
-    def _caught_up(self) -> Kept:
+    def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
         kept = self._kept
         with kept.lock, clearly("read the log"):

@@ -17,12 +17,12 @@ from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
 from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
-from aof.stores.filesystem import file_working_copy, loaded
+from aof.stores.filesystem import file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import Stripes
-from aof.stores.filesystem.io.locks import Held
+from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Page, Scope
     from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
-    from aof.stores.filesystem.loaded import Loaded
+    from aof.stores.filesystem.loaded_task import Loaded
     from aof.stores.filesystem.records.handoffs import Handoffs
     from aof.stores.filesystem.recovery.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit
@@ -82,7 +82,7 @@ class FilesystemStore(Parts):
             modes=shared_with(group=True) if shared else None,
         )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
-            raise NoDataDirectory(f"{root} is no data directory", "make one with 'aof init'")
+            raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
         self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
@@ -162,7 +162,7 @@ class FilesystemStore(Parts):
         """Redo what a power cut may have undone, unless somebody has under this boot."""
         self._opening.recover()
 
-    def begin_anew(self, held: list[Held]) -> None:
+    def begin_anew(self, held: list[HeldLock]) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
         self._opening.begin_anew(held)
 
@@ -173,7 +173,7 @@ class FilesystemStore(Parts):
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
         if self._log is not None and self._log.replaced:
-            with clearly("take in another log"):
+            with clearly("read another log"):
                 takeover.start_over(self)
         if self._log is not None:
             self._opening.checkpoint_if_due(self._log.seq)
@@ -182,14 +182,14 @@ class FilesystemStore(Parts):
     def load(self, task_id: str, *, writable: bool) -> Loaded:
         """A task under lock. Usually one look at the head and one at the file; anything odd is examined."""
         if not is_task_id(task_id):
-            return loaded.Loaded(None)
+            return loaded_task.Loaded(None)
         if task_id in self.doubted and writable:
             self.doubted.discard(task_id)
             return self._examined(task_id, writable=True)
         head = self.heads.get(task_id)
         if head is None:
             if not self.files.present(task_id) and self.heads.knows_day_of(task_id):
-                return loaded.Loaded(None)
+                return loaded_task.Loaded(None)
         elif not self.files.elsewhere(task_id, head.folder):
             try:
                 found = read_seen(self.paths.task(head.folder, task_id))
@@ -197,7 +197,7 @@ class FilesystemStore(Parts):
                 found = None
             if found is not None and head.matches(found[0]):
                 task = markdown.parse(found[0], archived=head.folder == "archive")
-                return loaded.Loaded(task, head.folder, found[1])
+                return loaded_task.Loaded(task, head.folder, found[1])
         return self._examined(task_id, writable=writable)
 
     def _examined(self, task_id: str, *, writable: bool) -> Loaded:
@@ -220,17 +220,17 @@ class FilesystemStore(Parts):
         if found.intact:
             assert task is not None
             folder = folder_of(task)
-            return loaded.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
+            return loaded_task.Loaded(task, folder, seen(self.paths.task(folder, task_id)))
         if found.problem is not None:
-            return loaded.Loaded(found.folded.task, None, None, found)
+            return loaded_task.Loaded(found.folded.task, None, None, found)
         if task is None and found.edit is None:
-            return loaded.Loaded(None)
+            return loaded_task.Loaded(None)
         if not writable:
             raise ports.ScopeTooNarrow(ports.Scope(write=frozenset({task_id})))
         if found.edit is None:
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
-        return loaded.Loaded(task, found.at, found.seen.get(found.at or ""), found)
+        return loaded_task.Loaded(task, found.at, found.seen.get(found.at or ""), found)
 
     def keep_attributes(self) -> None:
         """Older data directories do not tell git to keep line endings: the first change adds that."""
@@ -323,6 +323,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.records(task_ids)
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -354,15 +359,10 @@ class FilesystemStore(Parts):
         with clearly("read the handoffs"):
             return self.handed.all() if tasks is None else self.handed.among(tasks)
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff as its file has it now; nothing is locked."""
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as their files are now; nothing is locked."""
         with clearly("read the handoffs"):
-            return self.handed.one(handoff_id)
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        with clearly("read the handoffs"):
-            return self.handed.ids(part)
+            return self.handed.beginning(part)
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""

@@ -28,12 +28,13 @@ from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
-from aof.stores.filesystem.integrity.replaced import LogReplaced, Overtaken
-from aof.stores.filesystem.io.locks import Held, stripe
+from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
+from aof.stores.filesystem.io.locks import HeldLock, stripe
+from aof.stores.filesystem.io.measure import measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
-from aof.stores.filesystem.loaded import Change, Loaded
+from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs
@@ -55,7 +56,7 @@ class FilesystemUnit(IndexQuestions):
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
-        self._held: list[Held] = []
+        self._held: list[HeldLock] = []
         self._loaded: dict[str, Loaded] = {}
         self._taking = ""
         self._unsure: dict[str, list[str]] = {}
@@ -85,7 +86,7 @@ class FilesystemUnit(IndexQuestions):
         return self._load(task_id).task
 
     def edit(self, task_id: str) -> ImportEdit | AofError | None:
-        """A person's edit that waits to be taken in, or why it never can be."""
+        """A person's edit that waits to be imported, or why it never can be."""
         examined = self._load(task_id).examined
         return (examined.problem or examined.edit) if examined is not None else None
 
@@ -132,6 +133,11 @@ class FilesystemUnit(IndexQuestions):
         """Whether a file that should be among the task's own is not there."""
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
+
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files and lines a path among the task's own files has."""
+        folder = self._load(task_id).folder
+        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
@@ -196,7 +202,7 @@ class FilesystemUnit(IndexQuestions):
         except OSError as error:
             raise CommitUnknown(
                 f"the change is in the log, but its files could not be written ({error.strerror})",
-                "free some space or mend the disk; the next command on the task writes them",
+                "free some space or repair the disk; the next command on the task writes them",
             ) from error
         return sealed
 

@@ -28,7 +28,7 @@ from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
 from aof.ports.working_copy import WorkingCopy
 from aof.stores.base.selection import select
-from aof.stores.memory.unit import Kept, MemoryUnit, copied
+from aof.stores.memory.unit import MemoryState, MemoryUnit, copied
 
 _LOOK_AGAIN = 0.02
 
@@ -39,7 +39,7 @@ class MemoryStore:
     def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
         self._clock = clock
         self._timeout = lock_timeout
-        self._kept = Kept()
+        self._kept = MemoryState()
         self._day, self._number = "", 0
 
     @property
@@ -118,6 +118,13 @@ class MemoryStore:
         """There are no files."""
         return None
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
+            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
         with self._kept.lock:
@@ -136,18 +143,10 @@ class MemoryStore:
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
 
-    def handoff(self, handoff_id: str) -> Handoff | None:
-        """One handoff."""
-        with self._kept.lock:
-            found = (folded.handoffs.get(handoff_id) for folded in self._kept.folded.values())
-            return copied(next(filter(None, found), None))
-
-    def handoff_ids(self, part: str) -> tuple[str, ...]:
-        """The IDs of handoffs that begin like this."""
-        with self._kept.lock:
-            return tuple(
-                sorted(one for folded in self._kept.folded.values() for one in folded.handoffs if one.startswith(part))
-            )
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        found = [one for one in self.handoffs() if one.id.startswith(part)]
+        return tuple(one for one in found if one.id == part) or tuple(found)
 
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""

@@ -17,7 +17,7 @@ from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import occupied_by
 from aof.ports.store import Scope, ScopeTooNarrow
@@ -33,7 +33,7 @@ def copied(record: _Record) -> _Record:
     return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
 
 
-class Kept:
+class MemoryState:
     """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Kept:
 class MemoryUnit:
     """Keeps the contract of `ports.store.Unit`."""
 
-    def __init__(self, kept: Kept, scope: Scope) -> None:
+    def __init__(self, kept: MemoryState, scope: Scope) -> None:
         self._kept = kept
         self._scope = scope
 
@@ -107,6 +107,10 @@ class MemoryUnit:
     def lacks(self, task_id: str, ref: str) -> bool:  # noqa: ARG002 - the contract's form
         """There are no files, so nobody misses one."""
         return False
+
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:  # noqa: ARG002 - the contract's form
+        """There are no files: what is named counts as one."""
+        return 1, 0
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
@@ -170,6 +174,11 @@ class MemoryUnit:
             tasks = self._kept.tasks()
             found = sorted(tasks, key=split_task_id)
             return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        with self._kept.lock:
+            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

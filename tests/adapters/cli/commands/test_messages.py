@@ -107,7 +107,7 @@ def test_send_tells_a_person_what_became_of_each(shell: Shell) -> None:
         "unknown",
         "rejected",
     ]
-    assert b"no JSON" in done.stderr
+    assert b"not JSON" in done.stderr
     assert b"no message" in shell.raw("send", given="").stdout
 
 

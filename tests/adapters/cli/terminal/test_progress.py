@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.cli.terminal.progress import Progress, Silent, progress
+from aof.adapters.cli.terminal.progress import ProgressLine, Silent, progress
 from aof.adapters.system import SystemClock
 from aof.entrypoints.bootstrap import open_fabric
 from aof.stores.filesystem.io.locks import Locks
@@ -125,7 +125,7 @@ def started_while_held(folder: Path, lock: str, *words: str) -> Iterator[tuple[s
 
 def test_what_is_over_at_once_shows_nothing() -> None:
     screen = io.StringIO()
-    with Progress("reindex", screen) as line:
+    with ProgressLine("reindex", screen) as line:
         line("1 of 2 files")
     assert not screen.getvalue()
 

@@ -63,7 +63,7 @@ def test_help_fits_the_terminal_and_tells_everything(folder: Path, columns: int)
     for words in (("--help",), ("create", "--help"), ("help", "init"), ("up", "--help")):
         text = shown(*words, cwd=folder, columns=columns, more=PLAIN)
         assert [line for line in text.splitlines() if width(line) > columns] == []
-    assert "Whoever connects over HTTP needs a token" in " ".join(text.split())
+    assert "Clients that connect over HTTP need a token" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from aof.adapters.http.limits.connections import AT_ONCE, Accepted, Acceptor, Connections, Listener, affordable
+import pytest
+
+from aof.adapters.http.limits.connections import AT_ONCE, Accepted, Acceptor, Connections, ListeningSocket, affordable
 from aof.adapters.http.limits.traffic import Traffic
 from aof.adapters.http.server import listen
 
@@ -19,7 +23,7 @@ _SOON = 0.2
 
 
 @contextmanager
-def _flooded() -> Iterator[Listener]:
+def _flooded() -> Iterator[ListeningSocket]:
     """A listener on which many connections are waiting."""
     with ExitStack() as stack:
         bound = stack.enter_context(listen())
@@ -27,7 +31,7 @@ def _flooded() -> Iterator[Listener]:
         for _ in range(_FLOOD):
             stack.enter_context(socket.create_connection(bound.getsockname(), timeout=_BOUND))
         traffic = Traffic()
-        yield Listener.of(bound, Connections(_FLOOD * 2, _FLOOD * 2, traffic), traffic)
+        yield ListeningSocket.of(bound, Connections(_FLOOD * 2, _FLOOD * 2, traffic), traffic)
 
 
 class Turns:
@@ -103,3 +107,23 @@ def test_a_server_asks_for_the_descriptors_that_its_connections_need() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > many
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_listener_that_lost_its_spare_descriptor_closes_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_given: object, **_named: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with _flooded() as listener:
+        with monkeypatch.context() as broken:
+            broken.setattr(Listener, "accept", exhausted)
+            broken.setattr("aof.adapters.http.limits.connections.os.open", exhausted)
+            with pytest.raises(OSError, match="too many"):
+                listener.take()  # accepts nothing, and cannot keep a descriptor back again
+        mine = [os.dup(0) for _ in range(3)]  # one of them has the number of the one that was kept
+        with monkeypatch.context() as broken:
+            broken.setattr(Listener, "accept", exhausted)
+            with pytest.raises(OSError, match="too many"):
+                listener.take()
+        listener.close()
+        for fd in mine:
+            os.close(fd)  # raises where somebody else has closed it

@@ -1,4 +1,4 @@
-"""Clients that never finish, never read, or send what is no HTTP: each ends within a bound, over real sockets."""
+"""Clients that never finish, never read, or send what is not HTTP: each ends within a bound, over real sockets."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def test_what_a_dead_writer_left_is_told_and_finished_only_when_asked(desk: Desk
 
 
 def test_doctor_is_not_deceived_by_those_who_write_meanwhile(desk: Desk) -> None:
-    """What is being changed while doctor looks is no damage."""
+    """What is being changed while doctor looks is not damage."""
     stop = threading.Event()
     failures: list[BaseException] = []
 

@@ -139,7 +139,7 @@ def test_a_file_from_another_directory_is_put_into_the_log(desk: Desk, tmp_path:
 
 
 def test_a_list_does_not_show_what_was_never_proven_durable(desk: Desk) -> None:
-    """An event that only the log has, behind a failed flush, is no answer; what is known already still is."""
+    """An event that only the log has, behind a failed flush, is not an answer; what is known already still is."""
     known = desk.fabric.list()
     unproven = desk.create("Never flushed")
     state = desk.root / "locks/log"
@@ -197,7 +197,7 @@ def test_what_is_no_file_in_the_place_of_a_log_is_told_and_nobody_hangs_on_it(
     kept = path.read_bytes() if path.exists() else None
     path.unlink(missing_ok=True)
     make(os.fspath(path))
-    with pytest.raises(LogDamaged, match="is no file"):
+    with pytest.raises(LogDamaged, match="is not a file"):
         desk.fabric.create("Two")
     (problem,) = diagnosed(desk).problems
     assert (problem.code, problem.path) == ("log_damaged", f"events/{day}.jsonl")

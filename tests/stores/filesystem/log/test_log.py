@@ -13,7 +13,7 @@ import pytest
 
 from aof.core.errors.storage import DiskFull, LockTimeout, LogDamaged
 from aof.core.model.events import Event
-from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.line_end import GENESIS

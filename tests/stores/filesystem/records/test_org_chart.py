@@ -99,7 +99,7 @@ def test_a_first_version_that_cannot_be_used_is_an_error_with_the_way_out(place:
         ("agents:\n  - {id: ada, id: bob}\n", "duplicate"),
         ("agents: " + "[" * 40 + "]" * 40, "nested more than 32"),
         ("agents:\n - id: ada\n   team: [\n", "not closed"),
-        ("- id: ada\n", "no mapping"),
+        ("- id: ada\n", "not a mapping"),
         (b"agents:\n  - id: \xff\n", "not UTF-8"),
         ("# " + "x" * LIMIT, "larger than"),
     ],

@@ -116,5 +116,5 @@ def test_a_late_report_of_another_history_does_not_close_a_strangers_run(root: P
         fabric.complete(task_id, run=mine, outcome="needs_review")
         with pytest.raises(AofError) as caught:
             fabric.complete(task_id, run=late, outcome="needs_review")
-        assert caught.value.code == "stale_lease", "the report of another run is no repetition"
+        assert caught.value.code == "stale_lease", "the report of another run is not a repetition"
         assert fabric.complete(task_id, run=mine, outcome="needs_review").status == "review", "the own one is"

@@ -1,4 +1,4 @@
-"""`sync` takes in everything that people did to the files, and gives new files their IDs."""
+"""`sync` imports everything that people did to the files, and gives new files their IDs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from aof.core.model.events import Event
 from aof.core.model.times import millis
 
 _NEEDS_DOCTOR = 5
-_SYNCED = {"takenIn": "taken in"}
+_SYNCED = {"takenIn": "imported"}
 _SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
 
 

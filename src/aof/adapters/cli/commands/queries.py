@@ -81,7 +81,7 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
 
 
 def _why(row: Row) -> str:
-    """What it waits for. Its own ID stands in the line already; who has it is worth a word."""
+    """What it waits for. Its own ID is in the line already; its holder is worth a word."""
     said = (row.reason or "").removeprefix(f"{row.id} ")
     return f"{said}: {row.agent} has it" if row.status == "in-progress" and row.agent else said
 

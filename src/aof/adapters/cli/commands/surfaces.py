@@ -14,7 +14,7 @@ from aof.app.queries import primer
 from aof.core.validation import limits
 
 
-class Change(Protocol):
+class WrittenFile(Protocol):
     """A file that connecting an agent writes."""
 
     path: str
@@ -33,7 +33,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     if not dry and not remove:
         surfaces.wire_agents(root, agents, dry_run=True)  # whoever mistypes an agent gets no data directory either
         context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"), shared=values.get("shared"))
-    changes: list[Change] = surfaces.wire_agents(
+    changes: list[WrittenFile] = surfaces.wire_agents(
         root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
     made = fresh and not dry and not remove
@@ -52,7 +52,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     return Answer(data, text)
 
 
-def _sure(changes: list[Change]) -> bool:
+def _sure(changes: list[WrittenFile]) -> bool:
     """Ask a person; whoever cannot be asked has not agreed."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False

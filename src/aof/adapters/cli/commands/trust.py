@@ -9,7 +9,7 @@ from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.core.validation.secret_names import looks_secret
-from aof.ports.trust import Command
+from aof.ports.trust import CommandLine
 
 _HIDDEN = "(hidden)"
 
@@ -26,7 +26,7 @@ def trust(context: Context, values: dict[str, Any]) -> Answer:
         was = context.bootstrap("revoke_trust")(root)
         said = "no command is trusted any more" if was else "no command was trusted"
         return Answer({"dataDir": root, "revoked": was}, lambda screen: screen.line(said))
-    commands: tuple[Command, ...] = context.bootstrap("declared_commands")(root)
+    commands: tuple[CommandLine, ...] = context.bootstrap("declared_commands")(root)
     if action is None and any(not one["trusted"] for one in _shown(context, root, commands)):
         if not values.get("yes"):
             _confirm(context, _shown(context, root, commands))
@@ -36,7 +36,7 @@ def trust(context: Context, values: dict[str, Any]) -> Answer:
     return Answer(data, lambda screen: _lines(screen, shown))
 
 
-def _shown(context: Context, root: str, commands: tuple[Command, ...]) -> list[dict[str, Any]]:
+def _shown(context: Context, root: str, commands: tuple[CommandLine, ...]) -> list[dict[str, Any]]:
     file = context.bootstrap("trust_file")(root)
     return [
         {

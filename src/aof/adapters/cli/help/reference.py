@@ -14,7 +14,7 @@ from aof.adapters.cli.spec.verbs import VERBS
 _HEAD = """# The `aof` command
 
 <!-- Written by `python -m aof.adapters.cli.help.reference`; change the rows below `src/aof/app/operations`, or
-     `src/aof/adapters/cli/spec/verbs.py` for verbs that are no operation. -->
+     `src/aof/adapters/cli/spec/verbs.py` for verbs that are not an operation. -->
 
 `aof VERB [ARGUMENTS] [OPTIONS]`. A task ID may be shortened to any part that begins at a dash and stands for one task
 only: `2026-02-21-001`, `001`.

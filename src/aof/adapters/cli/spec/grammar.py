@@ -122,8 +122,8 @@ class Verb:
 
 GLOBAL = (
     Option("--data-dir", "the data directory (else $AOF_DATA_DIR, else the nearest .aof/)", metavar="DIR"),
-    Option("--actor", "who calls (else $AOF_ACTOR, else the user)", metavar="NAME"),
+    Option("--actor", "name of the caller (else $AOF_ACTOR, else the user)", metavar="NAME"),
     Option("--json", "answer as JSON, errors too"),
-    Option("--compact", "say it in few words, for readers that pay for each"),
+    Option("--compact", "short output, for agents that pay per token"),
     Option("--help", "show this"),
 )

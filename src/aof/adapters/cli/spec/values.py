@@ -48,7 +48,7 @@ def _read(option: Option, value: Any) -> Any:
 
 
 def _object(option: Option, text: str) -> dict[str, Any]:
-    """`KEY=JSON`, where what is no JSON is text; a JSON object; or `@FILE` with one."""
+    """`KEY=JSON`, where what is not JSON is text; a JSON object; or `@FILE` with one."""
     if text.startswith("{"):
         return _decoded(option, text)
     name, equals, value = text.partition("=")

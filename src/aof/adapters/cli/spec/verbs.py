@@ -1,6 +1,6 @@
 """Every verb of the command line: those of operations, and those about this machine, its files and its screen.
 
-A verb of an operation comes from the operation's row; see `generate`. One that is no operation is a row here and a
+A verb of an operation comes from the operation's row; see `generate`. One that is not an operation is a row here and a
 function below `commands`. Must not know what a verb does.
 """
 
@@ -12,21 +12,21 @@ from aof.adapters.cli.spec.grammar import MANY, Argument, Option, Verb
 OWN: tuple[Verb, ...] = (
     Verb(
         "init",
-        "make a data directory, and connect the agents of the project",
+        "create a data directory, and connect the project's agents",
         "surfaces:init",
         section="data",
         order=10,
         options=(
-            Option("--dry-run", "only show what would be made and written"),
+            Option("--dry-run", "show what would be created and written, and stop"),
             Option(
                 "--agent",
-                "connect this one without asking: claude (or claude-code), codex (or codex-cli), cursor "
+                "connect this agent without asking: claude (or claude-code), codex (or codex-cli), cursor "
                 "(or cursor-agent), generic (or any); may be repeated",
                 metavar="A",
                 kind=MANY,
                 target="agents",
             ),
-            Option("--remove", "take away what was written for agents; the data stays"),
+            Option("--remove", "remove what was written for agents; the data stays"),
             Option("--shared", "who may read and write the files: owner (the default) or group", metavar="WHO"),
         ),
         example="aof init --agent claude",
@@ -42,7 +42,7 @@ OWN: tuple[Verb, ...] = (
     ),
     Verb(
         "token",
-        "let somebody call over HTTP: make, list and revoke tokens",
+        "create, list and revoke tokens for calls over HTTP",
         "surfaces:token",
         section="connect",
         order=30,
@@ -53,7 +53,7 @@ OWN: tuple[Verb, ...] = (
         options=(
             Option("--for", "whose token it is (else the actor)", metavar="NAME", target="holder"),
             Option("--scope", "what it allows: read, work (the default), lead or admin", metavar="S"),
-            Option("--expires", "when it ends: a duration such as 30d, or a moment; else never", metavar="WHEN"),
+            Option("--expires", "when it expires: a duration such as 30d, or a time (default: never)", metavar="WHEN"),
             Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
         ),
         help="work lets an agent create, claim and report; lead also approve, cancel and pause; admin also repair, and "
@@ -62,35 +62,35 @@ OWN: tuple[Verb, ...] = (
     ),
     Verb(
         "trust",
-        "see the commands of this data directory, and allow AOF to start them on this machine",
+        "show the commands of this data directory, and allow AOF to run them on this machine",
         "trust:trust",
         section="serve",
         order=10,
-        arguments=(Argument("ACTION", "list: only show them; revoke: allow none any more", required=False),),
+        arguments=(Argument("ACTION", "list: only show them; revoke: withdraw all permissions", required=False),),
         options=(Option("--yes", "allow them without asking"),),
         help="Agents and notifications run commands that the data directory names, and a data directory can come from "
-        "anybody. Each command is allowed with its arguments, variables and folder; what a script contains is not "
-        "looked at. A command that changes has to be allowed again.",
+        "anybody. Permission covers a command's arguments, variables and folder, but not the contents of a script. "
+        "A command that changes needs permission again.",
         example="aof trust",
     ),
     Verb(
         "up",
-        "serve: start agents, keep their leases, recover, until a signal comes",
+        "run the service: start agents, renew leases, recover lost work",
         "service:up",
         section="serve",
         order=30,
         options=(
             Option("--once", "stop when nothing is left to do"),
-            Option("--log-json", "one JSON object a line instead of text"),
-            Option("--http", "serve HTTP and MCP on this port as well; 0 takes a free one", metavar="PORT", type="int"),
-            Option("--host", "the address for --http; loopback unless you name another", metavar="H"),
+            Option("--log-json", "one JSON object per line instead of text"),
+            Option("--http", "also serve HTTP and MCP on this port; 0 picks a free one", metavar="PORT", type="int"),
+            Option("--host", "the address for --http (default: loopback)", metavar="H"),
             Option("--socket", "serve HTTP and MCP on a Unix socket that only you can open", metavar="PATH"),
             Option("--tls-cert", "serve --http with TLS: the certificate, as a PEM file", metavar="FILE"),
             Option("--tls-key", "the key of --tls-cert, as a PEM file", metavar="FILE"),
             Option("--insecure", "serve other machines without TLS: tokens cross the network as plain text"),
         ),
-        help="The first SIGTERM or SIGINT lets workers end in their own time, a second one does not. Whoever connects "
-        "over HTTP needs a token; 'aof help token' says how. A --host that other machines can reach needs TLS, or "
+        help="The first SIGTERM or SIGINT lets workers finish; a second one ends them. Clients that connect "
+        "over HTTP need a token; see 'aof help token'. A --host that other machines can reach needs TLS, or "
         "--insecure.",
         example="aof up",
     ),
@@ -100,7 +100,7 @@ OWN: tuple[Verb, ...] = (
         "views:board",
         section="see",
         order=70,
-        options=(Option("--once", "draw once and end"),),
+        options=(Option("--once", "draw once and exit"),),
         example="aof board",
     ),
     Verb(
@@ -109,10 +109,10 @@ OWN: tuple[Verb, ...] = (
         "views:watch",
         section="see",
         order=80,
-        options=(Option("--once", "draw once and end"),),
+        options=(Option("--once", "draw once and exit"),),
         example="aof watch",
     ),
-    Verb("reindex", "build the index anew", "data:reindex", section="data", order=50, example="aof reindex"),
+    Verb("reindex", "rebuild the index", "data:reindex", section="data", order=50, example="aof reindex"),
     Verb(
         "export",
         "write the whole data directory into one file",
@@ -124,7 +124,7 @@ OWN: tuple[Verb, ...] = (
     ),
     Verb(
         "import",
-        "make a data directory from an exported file",
+        "create a data directory from an exported file",
         "data:import_data",
         section="data",
         order=70,
@@ -138,22 +138,22 @@ OWN: tuple[Verb, ...] = (
         section="data",
         order=80,
         options=(
-            Option("--quick", "a few seconds, to see that it works; no figures to quote"),
-            Option("--sizes", "how many tasks the directories have, such as 1000,10000; 0 for none", metavar="N,N"),
+            Option("--quick", "takes a few seconds; its figures are too rough to quote"),
+            Option("--sizes", "number of tasks per data directory, such as 1000,10000; 0 for none", metavar="N,N"),
             Option("--dir", "measure below this folder, on its disk (else a temporary one)", metavar="DIR"),
         ),
         example="aof bench --sizes 1000",
     ),
     Verb(
         "completion",
-        "a script that completes verbs, options and IDs in your shell",
+        "print a script that completes verbs, options and IDs in your shell",
         "data:completion",
         section="data",
         order=90,
         arguments=(Argument("SHELL", "bash, zsh or fish"),),
         example="aof completion bash > ~/.local/share/bash-completion/completions/aof",
     ),
-    Verb("version", "which AOF this is", "data:version", section="data", order=100, example="aof version"),
+    Verb("version", "print the version of AOF", "data:version", section="data", order=100, example="aof version"),
     Verb(
         "help",
         "show help on a verb",

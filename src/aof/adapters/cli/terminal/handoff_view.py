@@ -12,7 +12,7 @@ from aof.adapters.cli.terminal.streams import complain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.handoffs.results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.handoffs.record import Handoff
 

@@ -1,6 +1,6 @@
 """One line on standard error for what takes longer than a second: what goes on, how far it is, since when.
 
-Only for a person: nothing where standard error is no terminal, or where the answer is asked for as JSON. A thread of
+Only for a person: nothing where standard error is not a terminal, or where the answer is asked for as JSON. A thread of
 its own draws the line, so that also work which tells nothing about itself is seen to go on.
 Must not know what the work is.
 """
@@ -22,7 +22,7 @@ _BEGIN, _AGAIN = 1.0, 0.2  # seconds before the line is drawn first, and from th
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """Call it with how far the work is; what was told last is shown."""
 
     def __init__(self, what: str, stream: TextIO) -> None:
@@ -66,7 +66,7 @@ class Progress:
 
 
 class Silent:
-    """The same for who does not look."""
+    """The same without a terminal: it shows nothing."""
 
     def __call__(self, detail: str) -> None:
         """Nobody wants to know."""
@@ -80,9 +80,9 @@ class Silent:
         pass
 
 
-def progress(what: str, *, as_json: bool) -> Progress | Silent:
+def progress(what: str, *, as_json: bool) -> ProgressLine | Silent:
     """A line for this work, or none."""
-    return Progress(what, sys.stderr) if sys.stderr.isatty() and not as_json else Silent()
+    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else Silent()
 
 
 def _columns(stream: TextIO) -> int:

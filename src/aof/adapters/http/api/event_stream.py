@@ -42,7 +42,7 @@ async def _wanted(follower: Follower, request: Request) -> tuple[int, str | None
         raise InvalidInput(f"there is no parameter {next(iter(given))[:40]!r}", "use after, taskId or type")
     if not (seen.isascii() and seen.isdigit()) or len(seen) > len(str(2**63)):
         raise InvalidInput(
-            f"{seen[:40]!r} is no event's number", "give the number of the last event that you have seen"
+            f"{seen[:40]!r} is not an event's number", "give the number of the last event that you have seen"
         )
     full = await anyio.to_thread.run_sync(follower.fabric.resolve, task_id) if task_id else None
     return int(seen), full, kind

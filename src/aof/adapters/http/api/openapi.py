@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from aof.adapters.http.api.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, Failure, method_of
+from aof.adapters.http.api.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, ErrorBody, method_of
 from aof.adapters.http.guard import RUN_SECRET
 from aof.app.operations.catalogue import OPERATIONS, Operation
 from aof.app.operations.schemas import input_schema
@@ -24,12 +24,12 @@ _SECRET = {
 
 def document(version: str) -> dict[str, Any]:
     """The whole document."""
-    kinds = [*(one.parameters for one in OPERATIONS), *(one.result for one in OPERATIONS), Failure, Event]
+    kinds = [*(one.parameters for one in OPERATIONS), *(one.result for one in OPERATIONS), ErrorBody, Event]
     unique = list(dict.fromkeys(kinds))
     schemas, parts = msgspec.json.schema_components(unique, ref_template=_REF)
     of = dict(zip(unique, schemas, strict=True))
     failures = {
-        str(status): {"description": "Not done.", "content": {_JSON: {"schema": of[Failure]}}}
+        str(status): {"description": "Not done.", "content": {_JSON: {"schema": of[ErrorBody]}}}
         for status in sorted({*STATUS_BY_KIND.values(), *STATUS_BY_CODE.values()})
     }
     paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _described(one, of, failures)} for one in OPERATIONS}
@@ -61,7 +61,7 @@ def _described(operation: Operation, of: dict[Any, Any], failures: dict[str, Any
 
 
 def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
-    """What is no operation: whether the server lives, and the events as they come."""
+    """What is not an operation: whether the server lives, and the events as they come."""
     health = {"type": "object", "properties": {"status": {"const": "ok"}, "version": {"type": "string"}}}
     text = {"type": "string"}
     stream = [

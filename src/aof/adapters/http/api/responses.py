@@ -37,8 +37,8 @@ _HEADERS = {
 PREFIX = "/api/v1"
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """The body of every answer that is no success."""
+class ErrorBody(msgspec.Struct, frozen=True):
+    """The body of every answer that is not a success."""
 
     error: Told
 
@@ -65,7 +65,7 @@ def answer(result: Any) -> Response:
 def failure(error: AofError) -> Response:
     """A refusal or a failure, with its hint in the words of this surface."""
     status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-    body = msgspec.json.encode(Failure(told(error, spell)))
+    body = msgspec.json.encode(ErrorBody(told(error, spell)))
     return Response(body, status_code=status, media_type="application/json", headers=_HEADERS.get(error.code))
 
 
@@ -74,4 +74,4 @@ def fault(reference: str) -> Response:
     message = f"the server failed (reference {reference})"
     hint = "see the server's log under this reference"
     error = Told(code="internal", kind="internal", message=message, hint=hint, details={"reference": reference})
-    return Response(msgspec.json.encode(Failure(error)), status_code=500, media_type="application/json")
+    return Response(msgspec.json.encode(ErrorBody(error)), status_code=500, media_type="application/json")

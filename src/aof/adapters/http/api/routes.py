@@ -90,9 +90,9 @@ def _object(body: bytes) -> Any:
         given = msgspec.json.decode(body or b"{}")
         json.loads(body or b"{}", object_pairs_hook=_named_once)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise InvalidInput(f"the body is no JSON: {str(error)[:200]}", "send a JSON object") from None
+        raise InvalidInput(f"the body is not JSON: {str(error)[:200]}", "send a JSON object") from None
     if not isinstance(given, dict):
-        raise InvalidInput("the body is no JSON object", "send the parameters as a JSON object")
+        raise InvalidInput("the body is not a JSON object", "send the parameters as a JSON object")
     return given
 
 

@@ -130,7 +130,7 @@ class Accepted(socket.socket):
         super().close()
 
 
-class Listener(socket.socket):
+class ListeningSocket(socket.socket):
     """A listening socket that accepts only what has a place, and does not fail for want of a descriptor."""
 
     connections: Connections
@@ -138,9 +138,9 @@ class Listener(socket.socket):
     _spare: int
 
     @staticmethod
-    def of(bound: socket.socket, connections: Connections, traffic: Traffic) -> Listener:
+    def of(bound: socket.socket, connections: Connections, traffic: Traffic) -> ListeningSocket:
         """The same socket, with a limit."""
-        listener = Listener(bound.family, bound.type, bound.proto, fileno=os.dup(bound.fileno()))
+        listener = ListeningSocket(bound.family, bound.type, bound.proto, fileno=os.dup(bound.fileno()))
         listener.settimeout(0)
         listener.connections, listener.traffic = connections, traffic
         listener._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -163,20 +163,25 @@ class Listener(socket.socket):
 
     def _drop_one(self) -> None:
         """Accept with a descriptor kept for this, and close: a connection left waiting would wake us at once again."""
-        os.close(self._spare)
+        self._let_spare_go()
         try:
             plain, peer = self.accept()
             plain.close()
             self.traffic.note("out_of_descriptors", network_of(peer[0] if isinstance(peer, tuple) else None))
-        except OSError:
-            raise BlockingIOError from None
         finally:
-            self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+            with suppress(OSError):  # somebody else took it; there may be one again the next time
+                self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _let_spare_go(self) -> None:
+        """Close it and forget its number: the next file that somebody opens gets that."""
+        spare, self._spare = self._spare, -1
+        if spare >= 0:
+            os.close(spare)
 
     def close(self) -> None:
         """Close it with the descriptor that it kept."""
         if self.fileno() >= 0:
-            os.close(self._spare)
+            self._let_spare_go()
         super().close()
 
 
@@ -188,7 +193,11 @@ class Acceptor:
     """
 
     def __init__(
-        self, listener: Listener, serve: Callable[[Accepted], Coroutine[Any, Any, object]], *, rest: float = _REST
+        self,
+        listener: ListeningSocket,
+        serve: Callable[[Accepted], Coroutine[Any, Any, object]],
+        *,
+        rest: float = _REST,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener

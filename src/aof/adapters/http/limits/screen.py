@@ -33,7 +33,7 @@ def too_many_failures() -> TooManyRequests:
     )
 
 
-class Screen:
+class ConnectionScreen:
     """Looks at the first bytes of a connection."""
 
     def __init__(

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Depends, Moved
 from aof.app.operations.rows.fields import Reason
-from aof.app.operations.spec import Cli, Family, OnTask, Operation, Spelling, param
+from aof.app.operations.spec import Cli, Family, Operation, Spelling, TaskParams, param
 from aof.core.model.kinds import BlockedKind
 
 Kind = Annotated[
@@ -22,38 +22,38 @@ Target = Annotated[str, param("the other end: a task, a run, a path", Spelling(p
 _DEP = Family(
     verb="dep",
     help="add or remove a dependency",
-    choose="what to do; add unless said",
+    choose="what to do (default: add)",
     default="add",
     aliases=("depends",),
     example="aof dep add 002 001",
 )
 
 
-class Because(OnTask, frozen=True, kw_only=True):
+class OptionalReasonParams(TaskParams, frozen=True, kw_only=True):
     """A task, and perhaps why."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class Reasoned(OnTask, frozen=True, kw_only=True):
+class ReasonParams(TaskParams, frozen=True, kw_only=True):
     """A task, and why."""
 
     reason: Reason
 
 
-class Block(Reasoned, frozen=True, kw_only=True):
+class BlockParams(ReasonParams, frozen=True, kw_only=True):
     """What is in the way."""
 
     kind: Annotated[BlockedKind, param("kind of obstacle")] | UnsetType = UNSET
 
 
-class Dependency(OnTask, frozen=True, kw_only=True):
+class DependencyParams(TaskParams, frozen=True, kw_only=True):
     """A task, and the one that must be done first."""
 
     blocker_id: Annotated[str, param("task that must be done first", Spelling(place="BLOCKER"))]
 
 
-class Link(OnTask, frozen=True, kw_only=True):
+class LinkParams(TaskParams, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -61,7 +61,7 @@ class Link(OnTask, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class Unlink(OnTask, frozen=True, kw_only=True):
+class UnlinkParams(TaskParams, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -71,7 +71,7 @@ class Unlink(OnTask, frozen=True, kw_only=True):
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="cancel",
-        parameters=Because,
+        parameters=OptionalReasonParams,
         result=Moved,
         help="Cancel a task and everything unfinished below it.",
         effect="destructive",
@@ -82,7 +82,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="dep_add",
-        parameters=Dependency,
+        parameters=DependencyParams,
         result=Depends,
         help="Make a task wait until another one is done.",
         effect="write",
@@ -93,7 +93,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="dep_remove",
-        parameters=Dependency,
+        parameters=DependencyParams,
         result=Depends,
         help="Make a task no longer wait for another one.",
         effect="write",
@@ -104,7 +104,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="block",
-        parameters=Block,
+        parameters=BlockParams,
         result=Moved,
         help="Block a task for an external reason.",
         effect="write",
@@ -116,7 +116,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="unblock",
-        parameters=OnTask,
+        parameters=TaskParams,
         result=Moved,
         help="Make a blocked task ready.",
         effect="write",
@@ -127,7 +127,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="pause",
-        parameters=Because,
+        parameters=OptionalReasonParams,
         result=Moved,
         help="Pause a task until it is resumed.",
         effect="write",
@@ -138,7 +138,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="resume",
-        parameters=OnTask,
+        parameters=TaskParams,
         result=Moved,
         help="Resume a paused task.",
         effect="write",
@@ -149,7 +149,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="retry",
-        parameters=Reasoned,
+        parameters=ReasonParams,
         result=Moved,
         help="Run a finished task again, or end the wait of a retry.",
         effect="write",
@@ -160,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="archive",
-        parameters=OnTask,
+        parameters=TaskParams,
         result=Moved,
         help="Archive a finished task.",
         effect="write",
@@ -171,7 +171,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="link",
-        parameters=Link,
+        parameters=LinkParams,
         result=Moved,
         help="Connect a task with a task, a run, an artifact or evidence.",
         effect="write",
@@ -181,9 +181,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="unlink",
-        parameters=Unlink,
+        parameters=UnlinkParams,
         result=Moved,
-        help="Remove such a connection.",
+        help="Remove a link between a task and something else.",
         effect="write",
         tool="aof_task_unlink",
         verb="unlink",

@@ -21,7 +21,7 @@ Object = dict[str, Any]
 BY_KEY = "K=JSON"
 _CAPABILITIES = Extra(
     option="--capability",
-    help="required capability, as NAME or NAME:0.8 for a least proficiency",
+    help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
     metavar="C",
     many=True,
     key="requiredCapabilities",
@@ -36,7 +36,7 @@ Profile = Annotated[
     Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
 ]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
-Visible = Annotated[Visibility, param("who is shown the task")]
+Visible = Annotated[Visibility, param("where the task is shown")]
 Owner = Annotated[str, param("person or agent responsible for the task")]
 TargetAgent = Annotated[str, param("target agent, skips routing")]
 TargetRole = Annotated[str, param("target role")]

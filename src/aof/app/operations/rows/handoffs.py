@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.handoffs.results import StartedHandoff
+from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Reason, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
@@ -30,7 +30,7 @@ Estimate = (
 )
 
 
-class HandoffNew(Params, frozen=True, kw_only=True):
+class HandoffNewParams(Params, frozen=True, kw_only=True):
     """A handoff as its sender wants it."""
 
     type: Annotated[HandoffType, param("how control passes")]
@@ -79,13 +79,13 @@ class HandoffNew(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class OneHandoff(Params, frozen=True, kw_only=True):
+class HandoffParams(Params, frozen=True, kw_only=True):
     """Which handoff."""
 
     handoff_id: HandoffId
 
 
-class HandoffAccept(OneHandoff, frozen=True, kw_only=True):
+class HandoffAcceptParams(HandoffParams, frozen=True, kw_only=True):
     """Who takes it, and until when."""
 
     agent: Agent = UNSET
@@ -93,20 +93,20 @@ class HandoffAccept(OneHandoff, frozen=True, kw_only=True):
     estimated_completion: Estimate = UNSET
 
 
-class HandoffReject(OneHandoff, frozen=True, kw_only=True):
+class HandoffReasonParams(HandoffParams, frozen=True, kw_only=True):
     """Who turns it down, and why."""
 
     reason: Reason
     agent: Agent = UNSET
 
 
-class HandoffDefer(HandoffReject, frozen=True, kw_only=True):
+class HandoffDeferParams(HandoffReasonParams, frozen=True, kw_only=True):
     """Who puts it off, why, and until when."""
 
     estimated_completion: Estimate = UNSET
 
 
-class HandoffReturn(OneHandoff, frozen=True, kw_only=True):
+class HandoffReturnParams(HandoffParams, frozen=True, kw_only=True):
     """What came of it."""
 
     status: Annotated[ReturnStatus, param("how the work ended")]
@@ -132,7 +132,7 @@ class HandoffReturn(OneHandoff, frozen=True, kw_only=True):
     notes: Annotated[str, param("remarks for the sender")] | UnsetType = UNSET
 
 
-class HandoffAnswer(OneHandoff, frozen=True, kw_only=True):
+class HandoffAnswerParams(HandoffParams, frozen=True, kw_only=True):
     """A person's answer."""
 
     text: Annotated[str, param("the answer", Spelling(stdin=True))]
@@ -140,7 +140,7 @@ class HandoffAnswer(OneHandoff, frozen=True, kw_only=True):
     agent: Agent = UNSET
 
 
-class HandoffEscalate(OneHandoff, frozen=True, kw_only=True):
+class HandoffEscalateParams(HandoffParams, frozen=True, kw_only=True):
     """Why it goes further up."""
 
     rationale: Annotated[str, param("one's own assessment of the matter")]
@@ -148,14 +148,14 @@ class HandoffEscalate(OneHandoff, frozen=True, kw_only=True):
     agent: Agent = UNSET
 
 
-class HandoffResend(OneHandoff, frozen=True, kw_only=True):
+class HandoffResendParams(HandoffParams, frozen=True, kw_only=True):
     """Why it is sent again."""
 
     reason: Reason | UnsetType = UNSET
     agent: Agent = UNSET
 
 
-class HandoffFilters(Params, frozen=True, kw_only=True):
+class HandoffFilterParams(Params, frozen=True, kw_only=True):
     """Which handoffs."""
 
     task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
@@ -168,7 +168,7 @@ class HandoffFilters(Params, frozen=True, kw_only=True):
     state: Annotated[str, param("only in this state; `open` for all that are not over")] | UnsetType = UNSET
 
 
-class OneGroup(Params, frozen=True, kw_only=True):
+class HandoffGroupParams(Params, frozen=True, kw_only=True):
     """Which broadcast."""
 
     group_id: Annotated[
@@ -176,14 +176,14 @@ class OneGroup(Params, frozen=True, kw_only=True):
     ]
 
 
-class HandoffChain(Params, frozen=True, kw_only=True):
+class HandoffChainParams(Params, frozen=True, kw_only=True):
     """Whose handoffs."""
 
     task_id: Annotated[str, param("task ID or a unique part of it", Spelling(place="TASK", target="handoff_id"))]
 
 
-class Handoffs(Result, frozen=True, kw_only=True):
-    """Handoffs, oldest first."""
+class HandoffList(Result, frozen=True, kw_only=True):
+    """HandoffList, oldest first."""
 
     total: int
     handoffs: tuple[Handoff, ...]
@@ -194,9 +194,9 @@ def _accept(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _list(fabric: Any, values: dict[str, Any]) -> Handoffs:
+def _list(fabric: Any, values: dict[str, Any]) -> HandoffList:
     found = fabric.handoff_list(**values)
-    return Handoffs(total=len(found), handoffs=found)
+    return HandoffList(total=len(found), handoffs=found)
 
 
 def _cli(example: str) -> Cli:
@@ -232,7 +232,7 @@ def _row(
 ROWS: tuple[Operation, ...] = (
     _row(
         "handoff_new",
-        HandoffNew,
+        HandoffNewParams,
         "Hand a task over, or work on it: for good, for a result, to several at once, or up the chain.",
         "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
         result=StartedHandoff,
@@ -240,7 +240,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     _row(
         "handoff_accept",
-        HandoffAccept,
+        HandoffAcceptParams,
         "Take a handoff on; a task that passes to the receiver begins its run.",
         "aof handoff accept 3f2a --agent bob",
         result=dict[str, Any],
@@ -248,60 +248,60 @@ ROWS: tuple[Operation, ...] = (
     ),
     _row(
         "handoff_reject",
-        HandoffReject,
+        HandoffReasonParams,
         "Turn a handoff down; another agent is asked, or a person.",
         "aof handoff reject 3f2a --agent bob --reason 'no time'",
     ),
     _row(
         "handoff_defer",
-        HandoffDefer,
+        HandoffDeferParams,
         "Acknowledge a handoff and put the answer off.",
         "aof handoff defer 3f2a --agent bob --reason 'after lunch'",
     ),
     _row(
         "handoff_return",
-        HandoffReturn,
+        HandoffReturnParams,
         "Bring back the result of an accepted handoff.",
         "aof handoff return 3f2a --agent bob --status success --result '\"done\"'",
     ),
     _row(
         "handoff_answer",
-        HandoffAnswer,
+        HandoffAnswerParams,
         "Answer a handoff as a person: take it on and answer in one step.",
         "aof handoff answer 3f2a --text 'use the old format'",
     ),
     _row(
         "handoff_escalate",
-        HandoffEscalate,
+        HandoffEscalateParams,
         "Pass an escalation on to the next level, with an assessment.",
         "aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
     ),
     _row(
         "handoff_withdraw",
-        HandoffReject,
+        HandoffReasonParams,
         "Take back a handoff that is not over.",
         "aof handoff withdraw 3f2a --agent ada --reason 'not needed any more'",
     ),
     _row(
         "handoff_resend",
-        HandoffResend,
+        HandoffResendParams,
         "Send a handoff to the same agent again.",
         "aof handoff resend 3f2a --agent ada",
     ),
-    _row("handoff_show", OneHandoff, "One handoff.", "aof handoff show 3f2a", effect="read", acts=None),
+    _row("handoff_show", HandoffParams, "One handoff.", "aof handoff show 3f2a", effect="read", acts=None),
     _row(
         "handoff_list",
-        HandoffFilters,
-        "Handoffs of a task, from or to an agent.",
+        HandoffFilterParams,
+        "HandoffList of a task, from or to an agent.",
         "aof handoff list --to swe-qa",
-        result=Handoffs,
+        result=HandoffList,
         effect="read",
         acts=None,
         ask=_list,
     ),
     _row(
         "handoff_group",
-        OneGroup,
+        HandoffGroupParams,
         "What the returns of a broadcast come to.",
         "aof handoff group 3f2a",
         result=Group,
@@ -310,7 +310,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     _row(
         "handoff_chain",
-        HandoffChain,
+        HandoffChainParams,
         "The handoffs of a task as a sequence diagram in Mermaid.",
         "aof handoff chain 001",
         result=dict[str, Any],

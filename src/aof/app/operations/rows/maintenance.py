@@ -12,13 +12,13 @@ from aof.app.operations.spec import Cli, Operation, Params, param
 from aof.app.scheduler.tick import Ticked
 
 
-class Doctor(Params, frozen=True, kw_only=True):
+class DoctorParams(Params, frozen=True, kw_only=True):
     """Whether to repair."""
 
     fix: Annotated[bool, param("repair what can be repaired")] | UnsetType = UNSET
 
 
-class Tick(Params, frozen=True, kw_only=True):
+class TickParams(Params, frozen=True, kw_only=True):
     """Whether to do it, or only to tell."""
 
     dry_run: Annotated[bool, param("only show what would be done, and why")] | UnsetType = UNSET
@@ -37,7 +37,7 @@ def _recover(fabric: Any, _values: dict[str, Any]) -> Recoveries:
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="tick",
-        parameters=Tick,
+        parameters=TickParams,
         result=Ticked,
         help="Do what is due: recover, promote, give up, alert.",
         effect="write",
@@ -47,7 +47,7 @@ ROWS: tuple[Operation, ...] = (
             section="serve",
             order=20,
             summary="do once what is due: recover, promote, give up, alert",
-            notes="Also tells why each other unfinished task is left alone. Agents are started by 'aof up' only.",
+            notes="Also says why each other unfinished task is left as it is. Only 'aof up' starts agents.",
             example="aof tick --dry-run",
         ),
         needs="lead",
@@ -77,7 +77,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="doctor",
-        parameters=Doctor,
+        parameters=DoctorParams,
         result=Diagnosis,
         help="Check the data directory, and repair what can be repaired.",
         effect="write",

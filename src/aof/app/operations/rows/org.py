@@ -18,7 +18,7 @@ _ORG = Family(
 )
 
 
-class OrgRoute(Params, frozen=True, kw_only=True):
+class OrgRouteParams(Params, frozen=True, kw_only=True):
     """A task, or what one would ask for."""
 
     task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | UnsetType = UNSET
@@ -30,7 +30,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
         Annotated[
             list[str],
             param(
-                "for agents with this capability, as NAME or NAME:0.8 for a least proficiency",
+                "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
                 Spelling(option="--capability"),
             ),
         ]
@@ -40,7 +40,7 @@ class OrgRoute(Params, frozen=True, kw_only=True):
     autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | UnsetType = UNSET
 
 
-class Send(Params, frozen=True, kw_only=True):
+class SendParams(Params, frozen=True, kw_only=True):
     """AOF/1 messages, as objects or as the text of their lines."""
 
     messages: Annotated[
@@ -53,7 +53,7 @@ class Send(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class SessionEnd(Params, frozen=True, kw_only=True):
+class SessionEndParams(Params, frozen=True, kw_only=True):
     """Whose session, or which run."""
 
     agent: Annotated[str, param("only the runs of this agent")] | UnsetType = UNSET
@@ -61,7 +61,7 @@ class SessionEnd(Params, frozen=True, kw_only=True):
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
-    """What is wrong with the org chart, and which version is in force."""
+    """Problems of the org chart, and which version is in force."""
 
     ok: bool
     path: str
@@ -117,7 +117,7 @@ ROWS: tuple[Operation, ...] = (
         name="org_check",
         parameters=Params,
         result=OrgCheck,
-        help="What is wrong with the org chart.",
+        help="Problems of the org chart.",
         effect="read",
         tool="aof_org_check",
         verb="org check",
@@ -126,9 +126,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="org_route",
-        parameters=OrgRoute,
+        parameters=OrgRouteParams,
         result=dict[str, Any],
-        help="Who would get a task, or one that asked for this, and why.",
+        help="Which agent a task, or one with these requirements, would go to, and why.",
         effect="read",
         tool="aof_org_route",
         verb="org route",
@@ -137,7 +137,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="send",
-        parameters=Send,
+        parameters=SendParams,
         result=SentMessages,
         help="Deliver AOF/1 messages; each is answered.",
         effect="write",
@@ -149,16 +149,16 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="session_end",
-        parameters=SessionEnd,
+        parameters=SessionEndParams,
         result=Carried,
-        help="Carry out what runs have reported; a run that is named has ended.",
+        help="Apply the results that runs have reported; a named run has ended.",
         effect="write",
         tool="aof_session_end",
         verb="session-end",
         cli=Cli(
             section="messages",
             order=20,
-            summary="carry out what runs have reported",
+            summary="apply the results that runs have reported",
             example="aof session-end --agent swe-backend",
         ),
         acts="agent",

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, OnTask, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
@@ -19,7 +19,7 @@ from aof.core.model.kinds import Status
 _MOST_EVENTS = 1000
 
 
-class Filters(Params, frozen=True, kw_only=True):
+class FilterParams(Params, frozen=True, kw_only=True):
     """Which tasks."""
 
     agent: Annotated[str, param("only what this agent holds or is meant to do")] | UnsetType = UNSET
@@ -28,32 +28,32 @@ class Filters(Params, frozen=True, kw_only=True):
     limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
 
 
-class List(Filters, frozen=True, kw_only=True):
+class ListParams(FilterParams, frozen=True, kw_only=True):
     """Which tasks, in which status."""
 
     status: Annotated[Status, param("only this status")] | UnsetType = UNSET
     archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
-class Ready(Filters, frozen=True, kw_only=True):
+class ReadyParams(FilterParams, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
-    explain: Annotated[bool, param("say why each other task cannot be claimed")] | UnsetType = UNSET
+    explain: Annotated[bool, param("say why each of the other tasks cannot be claimed")] | UnsetType = UNSET
 
 
-class Counts(List, frozen=True, kw_only=True):
+class CountsParams(ListParams, frozen=True, kw_only=True):
     """Which tasks, and how much of them."""
 
     compact: Annotated[bool, param("counts only", Spelling(hidden=True))] = False
 
 
-class Show(OnTask, frozen=True, kw_only=True):
+class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
 
 
-class Log(Params, frozen=True, kw_only=True):
+class LogParams(Params, frozen=True, kw_only=True):
     """Which events."""
 
     task_id: Annotated[str, param("only this task", Spelling(place="ID"))] | UnsetType = UNSET
@@ -62,33 +62,33 @@ class Log(Params, frozen=True, kw_only=True):
     limit: Annotated[int, param("only the last N events", ge=0)] | UnsetType = UNSET
 
 
-class Graph(Params, frozen=True, kw_only=True):
+class GraphParams(Params, frozen=True, kw_only=True):
     """Which part, in which form."""
 
     task_id: Annotated[str, param("only what is connected with this task", Spelling(place="ID"))] | UnsetType = UNSET
     format: Annotated[Literal["tree", "mermaid", "dot", "svg"], param("form of the graph")] = "tree"
 
 
-class Replay(Params, frozen=True, kw_only=True):
+class ReplayParams(Params, frozen=True, kw_only=True):
     """After which event."""
 
     at: Annotated[int, param("number of the event", Spelling(metavar="SEQ"), ge=0)]
 
 
-class Snapshot(Params, frozen=True, kw_only=True):
+class SnapshotParams(Params, frozen=True, kw_only=True):
     """When, and whether with what was archived."""
 
     at: Sequence | UnsetType = UNSET
     archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
-class Prime(Params, frozen=True, kw_only=True):
+class PrimeParams(Params, frozen=True, kw_only=True):
     """Whose session begins."""
 
     agent: Annotated[str, param("whose session begins (else the actor)")] | UnsetType = UNSET
 
 
-class Row(Result, frozen=True, kw_only=True):
+class TaskRow(Result, frozen=True, kw_only=True):
     """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
 
     id: str
@@ -100,23 +100,23 @@ class Row(Result, frozen=True, kw_only=True):
     state: str | UnsetType = UNSET
 
 
-class Listed(Result, frozen=True, kw_only=True):
+class TaskPage(Result, frozen=True, kw_only=True):
     """A page of tasks, and how many match in all."""
 
     total: int
-    tasks: tuple[Row, ...]
+    tasks: tuple[TaskRow, ...]
 
 
-class Summary(Listed, frozen=True, kw_only=True):
+class TaskCounts(TaskPage, frozen=True, kw_only=True):
     """The tasks that match, counted by status."""
 
     by_status: dict[str, int]
 
 
-class ReadyTasks(Listed, frozen=True, kw_only=True):
+class ReadyTasks(TaskPage, frozen=True, kw_only=True):
     """What can be claimed and, when that was asked, why the others cannot."""
 
-    not_ready: tuple[Row, ...] | UnsetType = UNSET
+    not_ready: tuple[TaskRow, ...] | UnsetType = UNSET
 
 
 class Events(Result, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class Drawn(Result, frozen=True, kw_only=True):
     edges: tuple[tuple[str, ...], ...]
 
 
-class Past(Result, frozen=True, kw_only=True):
+class PastTasks(Result, frozen=True, kw_only=True):
     """Every task as it was after an event."""
 
     seq: int
@@ -178,8 +178,8 @@ def _graph(fabric: Any, values: dict[str, Any]) -> Drawn:
     return Drawn(format=values["format"], graph=drawn.text, edges=drawn.edges)
 
 
-def _replay(fabric: Any, values: dict[str, Any]) -> Past:
-    return msgspec.convert(fabric.replay(values["at"]), prepare_type(Past))
+def _replay(fabric: Any, values: dict[str, Any]) -> PastTasks:
+    return msgspec.convert(fabric.replay(values["at"]), prepare_type(PastTasks))
 
 
 def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
@@ -193,8 +193,8 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="status",
-        parameters=Counts,
-        result=Summary,
+        parameters=CountsParams,
+        result=TaskCounts,
         help="How many tasks are in which status, and which.",
         effect="read",
         tool="aof_status",
@@ -205,7 +205,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="show",
-        parameters=Show,
+        parameters=ShowParams,
         result=dict[str, Any],
         help="Everything about one task: brief, history of runs, relations, progress.",
         effect="read",
@@ -222,7 +222,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="ready",
-        parameters=Ready,
+        parameters=ReadyParams,
         result=ReadyTasks,
         help="What can be claimed now, most urgent first.",
         effect="read",
@@ -239,8 +239,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="list",
-        parameters=List,
-        result=Listed,
+        parameters=ListParams,
+        result=TaskPage,
         help="Tasks in the order of their IDs.",
         effect="read",
         tool="aof_list",
@@ -256,8 +256,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="blocked",
-        parameters=Filters,
-        result=Listed,
+        parameters=FilterParams,
+        result=TaskPage,
         help="What is blocked, and why.",
         effect="read",
         tool="aof_blocked",
@@ -266,7 +266,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="log",
-        parameters=Log,
+        parameters=LogParams,
         result=Events,
         help="What happened, in order.",
         effect="read",
@@ -280,14 +280,14 @@ ROWS: tuple[Operation, ...] = (
             example="aof log 001",
             extra=(
                 Extra(option="--follow", help="continue as events arrive"),
-                Extra(option="--format", help="native, or agentruntime for portable words", metavar="F"),
+                Extra(option="--format", help="native, or agentruntime for the portable event names", metavar="F"),
             ),
         ),
         ask=events,
     ),
     Operation(
         name="graph",
-        parameters=Graph,
+        parameters=GraphParams,
         result=Drawn,
         help="What depends on what.",
         effect="read",
@@ -298,8 +298,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="replay",
-        parameters=Replay,
-        result=Past,
+        parameters=ReplayParams,
+        result=PastTasks,
         help="All tasks as they were after an event.",
         effect="read",
         tool="aof_replay",
@@ -309,7 +309,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="snapshot",
-        parameters=Snapshot,
+        parameters=SnapshotParams,
         result=dict[str, Any],
         help="All tasks, their graph and what is blocked, in a portable form.",
         effect="read",
@@ -319,16 +319,16 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="portable_log",
-        parameters=Log,
+        parameters=LogParams,
         result=PortableEvents,
-        help="What happened, in portable words.",
+        help="What happened, as portable events.",
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
     ),
     Operation(
         name="prime",
-        parameters=Prime,
+        parameters=PrimeParams,
         result=Primed,
         help="What an agent needs to know when its session begins.",
         effect="read",

@@ -29,14 +29,14 @@ from aof.app.operations.rows.fields import (
     TargetTeam,
     Visible,
 )
-from aof.app.operations.spec import Cli, OnTask, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, Taught, param
 from aof.core.model.kinds import Cause, Priority, Status
 from aof.core.workflows.outcomes import MEANINGS
 
 Outcome = Literal["complete", "needs_review", "blocked"]
 
 
-class Create(Params, frozen=True, kw_only=True):
+class CreateParams(Params, frozen=True, kw_only=True):
     """A new task."""
 
     title: Annotated[str, param("short title", Spelling(place="TITLE"))]
@@ -58,22 +58,22 @@ class Create(Params, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
-    max_attempts: Annotated[int, param("runs that may fail before the task is given up", ge=1)] | UnsetType = UNSET
+    max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
     review: (
-        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="done without a review"))]
+        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
         | UnsetType
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
 
 
-class Claim(Params, frozen=True, kw_only=True):
+class ClaimParams(Params, frozen=True, kw_only=True):
     """Which task to take; none: the next one."""
 
     task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
         UNSET
     )
-    agent: Annotated[str, param("who takes it; default actor")] | UnsetType = UNSET
+    agent: Annotated[str, param("agent that takes it; default: the actor")] | UnsetType = UNSET
     ttl: LeaseTime | UnsetType = UNSET
     wait: (
         Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
@@ -83,26 +83,26 @@ class Claim(Params, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class Worker(OnTask, frozen=True, kw_only=True):
+class WorkerParams(TaskParams, frozen=True, kw_only=True):
     """A worker's write to a task."""
 
     run: Run = UNSET
     agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
 
 
-class Heartbeat(Worker, frozen=True, kw_only=True):
+class HeartbeatParams(WorkerParams, frozen=True, kw_only=True):
     """A sign of life."""
 
     ttl: LeaseTime | UnsetType = UNSET
 
 
-class Release(Worker, frozen=True, kw_only=True):
+class ReleaseParams(WorkerParams, frozen=True, kw_only=True):
     """Why the task is given back."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class Progress(Worker, frozen=True, kw_only=True):
+class ProgressParams(WorkerParams, frozen=True, kw_only=True):
     """How far the run is."""
 
     text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
@@ -113,7 +113,7 @@ class Progress(Worker, frozen=True, kw_only=True):
     facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
 
 
-class Update(Worker, frozen=True, kw_only=True):
+class UpdateParams(WorkerParams, frozen=True, kw_only=True):
     """A new body, a new status, or neither."""
 
     body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
@@ -121,7 +121,7 @@ class Update(Worker, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class Complete(Worker, frozen=True, kw_only=True):
+class CompleteParams(WorkerParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
     summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
@@ -153,7 +153,7 @@ class Complete(Worker, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class Fail(Worker, frozen=True, kw_only=True):
+class FailParams(WorkerParams, frozen=True, kw_only=True):
     """What went wrong."""
 
     code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
@@ -165,7 +165,7 @@ class Fail(Worker, frozen=True, kw_only=True):
     ) = UNSET
 
 
-class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who should do a task; only what is given changes, and an empty text takes it away."""
 
     role: TargetRole | UnsetType = UNSET
@@ -174,7 +174,7 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tags: Tags | UnsetType = UNSET
 
 
-class Edit(OnTask, frozen=True, kw_only=True):
+class EditParams(TaskParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title")] | UnsetType = UNSET
@@ -183,7 +183,7 @@ class Edit(OnTask, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     priority: Priority | UnsetType = UNSET
-    routing: Routing | UnsetType = UNSET
+    routing: RoutingChange | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
     acceptance: Acceptance | UnsetType = UNSET
     constraints: Constraints | UnsetType = UNSET
@@ -193,14 +193,14 @@ class Edit(OnTask, frozen=True, kw_only=True):
     owner: Owner | UnsetType = UNSET
 
 
-class Approve(OnTask, frozen=True, kw_only=True):
+class ApproveParams(TaskParams, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
     reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
 
 
-class Reject(OnTask, frozen=True, kw_only=True):
+class RejectParams(TaskParams, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
     blockers: Blockers
@@ -225,7 +225,7 @@ _TARGET = ("title", "brief", "agent", "team", "role", "priority", "depends_on", 
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="create",
-        parameters=Create,
+        parameters=CreateParams,
         result=Created,
         help="Create a task and put it in the ready queue.",
         effect="append",
@@ -244,7 +244,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="claim",
-        parameters=Claim,
+        parameters=ClaimParams,
         result=Claimed,
         help="Take a task: one winner, under a lease that this session keeps alive.",
         effect="write",
@@ -263,7 +263,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="complete",
-        parameters=Complete,
+        parameters=CompleteParams,
         result=Moved,
         help="Finish a task or workflow hop. In review: approve.",
         effect="write",
@@ -283,9 +283,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="update",
-        parameters=Update,
+        parameters=UpdateParams,
         result=Updated,
-        help="Change body or status without completing; alone a sign of life.",
+        help="Change body or status without completing; without either, a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",
@@ -302,7 +302,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="edit",
-        parameters=Edit,
+        parameters=EditParams,
         result=Edited,
         help="Change title, description, priority, routing and other fields.",
         effect="write",
@@ -315,7 +315,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="progress",
-        parameters=Progress,
+        parameters=ProgressParams,
         result=Reported,
         help="Report how far your run is; also a sign of life.",
         effect="append",
@@ -331,7 +331,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="heartbeat",
-        parameters=Heartbeat,
+        parameters=HeartbeatParams,
         result=Beaten,
         help="Show that a run is alive.",
         effect="write",
@@ -347,7 +347,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="release",
-        parameters=Release,
+        parameters=ReleaseParams,
         result=Moved,
         help="Give a claimed task back unfinished.",
         effect="write",
@@ -358,7 +358,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="fail",
-        parameters=Fail,
+        parameters=FailParams,
         result=Moved,
         help="End your run as failed; it is retried while attempts are left.",
         effect="write",
@@ -374,7 +374,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="approve",
-        parameters=Approve,
+        parameters=ApproveParams,
         result=Moved,
         help="Accept what is in review.",
         effect="write",
@@ -385,7 +385,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="reject",
-        parameters=Reject,
+        parameters=RejectParams,
         result=Moved,
         help="Send what is in review back.",
         effect="write",

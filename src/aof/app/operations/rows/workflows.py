@@ -7,41 +7,41 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved, Result
-from aof.app.operations.spec import Cli, Extra, Family, OnTask, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, TaskParams, param
 from aof.app.workflows.view import Portrait
 
 _WORKFLOW = Family(
     verb="workflow",
-    help="check or show workflows, or where a task stands in its own",
+    help="check or show workflows, or show how far a task is in its workflow",
     place="a workflow or a task; none: all workflows",
     example="aof workflow show 001 --format mermaid",
 )
 _NAME = Spelling(place="NAME")
 
 
-class OneWorkflow(Params, frozen=True, kw_only=True):
+class WorkflowParams(Params, frozen=True, kw_only=True):
     """A workflow by its name, or a task in one."""
 
     name: Annotated[str, param("a workflow, or a task's ID", _NAME)]
 
 
-class MaybeWorkflow(Params, frozen=True, kw_only=True):
+class OptionalWorkflowParams(Params, frozen=True, kw_only=True):
     """One workflow, or all of them."""
 
     name: Annotated[str, param("none: all of them", _NAME)] | UnsetType = UNSET
 
 
-class Checked(Result, frozen=True, kw_only=True):
-    """Which templates were looked at, and what is wrong with them."""
+class WorkflowCheck(Result, frozen=True, kw_only=True):
+    """Which templates were checked, and their problems."""
 
     ok: bool
     workflows: list[str]
     problems: list[dict[str, Any]]
 
 
-def _check(fabric: Any, values: dict[str, Any]) -> Checked:
+def _check(fabric: Any, values: dict[str, Any]) -> WorkflowCheck:
     reports = fabric.workflow_check(**values)
-    return Checked(
+    return WorkflowCheck(
         ok=all(report.ok for report in reports),
         workflows=[report.name for report in reports],
         problems=[{"file": report.path} | finding.told() for report in reports for finding in report.findings],
@@ -51,8 +51,8 @@ def _check(fabric: Any, values: dict[str, Any]) -> Checked:
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="workflow_check",
-        parameters=MaybeWorkflow,
-        result=Checked,
+        parameters=OptionalWorkflowParams,
+        result=WorkflowCheck,
         help="Check the workflow templates.",
         effect="read",
         tool="aof_workflow_check",
@@ -62,9 +62,9 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="workflow_show",
-        parameters=OneWorkflow,
+        parameters=WorkflowParams,
         result=Portrait,
-        help="A workflow, or where a task stands in its own.",
+        help="A workflow, or how far a task is in its workflow.",
         effect="read",
         tool="aof_workflow_show",
         verb="workflow show",
@@ -78,7 +78,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="workflow_attach",
-        parameters=OnTask,
+        parameters=TaskParams,
         result=Moved,
         help="Start the workflow that a hand-written task names.",
         effect="write",

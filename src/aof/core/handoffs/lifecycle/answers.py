@@ -82,7 +82,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if matched == "none":
             return checks.no_capability(handoff, agent.id, missing)
         short = checks.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
-        return checks.no_autonomy(agent.id, short) if short else capacity.at_capacity(chart, agent, load_of(records))
+        return short or capacity.at_capacity(chart, agent, load_of(records))
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         answer = {
@@ -107,7 +107,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         return (accepted, *logged)
 
 
-class Reject(OnHandoff, frozen=True, kw_only=True):
+class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
     """Turn it down; another agent is asked, or a person."""
 
     operation = "handoff_reject"

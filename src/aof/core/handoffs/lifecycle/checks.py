@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aof.core.errors.base import Call
-from aof.core.errors.handoffs import CapabilityMismatch, InsufficientAutonomy
+from aof.core.errors.guards import BudgetTooSmall
+from aof.core.errors.handoffs import CapabilityMismatch
 from aof.core.model.handoffs.record import CapabilityMatch, Checks, Handoff, Rationale, Validation
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.times import iso
 from aof.core.org import autonomy, capacity, routing
-from aof.core.org.standing import entry_of
+from aof.core.org.membership import entry_of
 
 
 def listed(policy: Policy, name: str) -> Agent | None:
@@ -50,12 +51,9 @@ def check(policy: Policy, name: str, validation: Validation, load: Mapping[str, 
     return Checks(capability=matched, missing=missing, load=held, limit=limit, at=iso(now))
 
 
-def too_little(policy: Policy, name: str, validation: Validation, audit: Rationale) -> str | None:
-    """Why the agent's autonomy does not suffice; None when it does."""
-    agent = listed(policy, name)
-    if agent is None:
-        return None
-    return autonomy.too_little(agent, level=validation.autonomy_budget, risk=audit.risk_level)
+def too_little(policy: Policy, name: str, validation: Validation, audit: Rationale) -> BudgetTooSmall | None:
+    """The refusal of an agent whose autonomy does not suffice; None when it does."""
+    return autonomy.may_take(policy.org, name, level=validation.autonomy_budget, risk=audit.risk_level)
 
 
 def unable(policy: Policy, handoff: Handoff, name: str, load: Mapping[str, int]) -> bool:
@@ -76,14 +74,4 @@ def no_capability(handoff: Handoff, name: str, missing: tuple[str, ...]) -> Capa
         "reject it, and it goes to an agent that has them",
         Call("handoff_reject", {"handoff_id": handoff.id, "agent": name, "reason": "…"}),
         missing=list(missing),
-    )
-
-
-def no_autonomy(name: str, why: str) -> InsufficientAutonomy:
-    """The refusal of an agent that may not go as far as the work does."""
-    return InsufficientAutonomy(
-        f"{name} may not be given this work: {why}",
-        "hand it to an agent with more autonomy, or escalate it",
-        Call("org_show", {}),
-        agent=name,
     )

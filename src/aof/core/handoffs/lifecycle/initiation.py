@@ -42,7 +42,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import leases
 from aof.core.org import rights
-from aof.core.org.standing import is_person
+from aof.core.org.membership import is_person
 from aof.core.runs.lease import authorize
 from aof.core.tasks import graph
 
@@ -214,7 +214,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             others = targets.alternatives(policy, handoff, load_of(records))
             decided, why = (others[0] if others else HUMAN), f"{suggested} is not active"
         if decided == suggested and (short := checks.too_little(policy, decided, handoff.validation, handoff.audit)):
-            return checks.no_autonomy(decided, short)
+            return short
         if decided == suggested:
             return handoff
         named = suggested if self.proposal.to else None

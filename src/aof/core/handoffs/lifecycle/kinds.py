@@ -13,7 +13,7 @@ from aof.core.model.handoffs.record import HandoffType, Urgency
 from aof.core.model.kinds import Priority
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class HandoffKind(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one type. `waits` says whether the sender's task is held until the return unless it says so."""
 
     returns: bool
@@ -23,11 +23,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
 
 
-KINDS: Final[dict[HandoffType, Kind]] = {
-    "sequential": Kind(returns=False),
-    "delegation": Kind(returns=True, timeout=True),
-    "broadcast": Kind(returns=True, several=True),
-    "escalation": Kind(returns=True, rationale=True, waits=True),
+KINDS: Final[dict[HandoffType, HandoffKind]] = {
+    "sequential": HandoffKind(returns=False),
+    "delegation": HandoffKind(returns=True, timeout=True),
+    "broadcast": HandoffKind(returns=True, several=True),
+    "escalation": HandoffKind(returns=True, rationale=True, waits=True),
 }
 URGENCY: Final[dict[Priority, Urgency]] = {
     "critical": "immediate",

@@ -25,9 +25,9 @@ from aof.core.model.handoffs.record import (
     ContentType,
     ContextUpdates,
     Handoff,
-    Result,
     Return,
     ReturnAudit,
+    ReturnedResult,
     ReturnStatus,
 )
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -105,7 +105,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
             from_agent=handoff.to_agent,
             to_agent=handoff.from_agent,
             status=self.status,
-            result=None if self.result is None else Result(content_type=kind, body=self.result),
+            result=None if self.result is None else ReturnedResult(content_type=kind, body=self.result),
             context_updates=ContextUpdates(
                 variables_changed=self.variables_changed, artifacts_produced=self.artifacts_produced
             ),
@@ -169,7 +169,7 @@ def _unexpected(handoff: Handoff) -> NoReturnExpected:
     )
 
 
-class Answer(OnHandoff, frozen=True, kw_only=True):
+class AnswerHandoff(OnHandoff, frozen=True, kw_only=True):
     """A person's answer: acceptance and return in one commit."""
 
     operation = "handoff_answer"

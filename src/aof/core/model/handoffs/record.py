@@ -127,7 +127,7 @@ class Acceptance(_Note, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class Result(_Part, frozen=True, kw_only=True):
+class ReturnedResult(_Part, frozen=True, kw_only=True):
     """What a return brings."""
 
     content_type: ContentType
@@ -156,7 +156,7 @@ class Return(_Part, frozen=True, kw_only=True):
     from_agent: str
     to_agent: str
     status: ReturnStatus
-    result: Result | None
+    result: ReturnedResult | None
     context_updates: ContextUpdates = ContextUpdates()
     audit: ReturnAudit
 

@@ -60,7 +60,7 @@ def travels(name: str) -> bool:
     return first not in _MACHINE and not first.startswith(_PRIVATE) and not first.endswith((".sock", ".key", ".pem"))
 
 
-class Entry:
+class ArchiveEntry:
     """One file or folder of the archive; its bytes can be read once, before the next entry is asked for."""
 
     def __init__(self, name: str, source: Archive, file: IO[bytes] | None, size: int) -> None:
@@ -88,7 +88,7 @@ class Archive:
         self._name = name
         self._stream = _Bounded(self, packed)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ArchiveEntry]:
         """What should be written, in the order of the archive; raises InvalidInput at the first thing that is wrong."""
         self._stream.allow(_HEADERS)
         with self._opened() as archive:
@@ -118,9 +118,9 @@ class Archive:
         cast("Any", archive).members.clear()  # it would remember them all
         return member
 
-    def _entry(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Entry:
+    def _entry(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> ArchiveEntry:
         self._stream.allow(_HEADERS + member.size)
-        return Entry(name, self, None if member.isdir() else archive.extractfile(member), member.size)
+        return ArchiveEntry(name, self, None if member.isdir() else archive.extractfile(member), member.size)
 
     def read(self, file: IO[bytes], size: int) -> bytes:
         """Some bytes of an entry."""
@@ -143,7 +143,7 @@ class Archive:
         if member.size < 0 or member.size > _LARGEST_FILE:
             raise self.too_large(f"'{shown}' has {member.size:,} bytes")
         if len(parts) == 1 and not member.isdir():
-            raise self._refused(f"'{shown}' is no folder")
+            raise self._refused(f"'{shown}' is not a folder")
         return "/".join(parts[1:]) or None
 
     def _whole(self) -> None:
@@ -167,7 +167,7 @@ class Archive:
         return PayloadTooLarge(f"{self._name} is too large: {why}", _AGAIN)
 
     def _refused(self, why: str) -> InvalidInput:
-        return InvalidInput(f"{self._name} is no export that can be taken: {why}", _AGAIN)
+        return InvalidInput(f"{self._name} is not an export that can be taken: {why}", _AGAIN)
 
 
 class _Bounded:

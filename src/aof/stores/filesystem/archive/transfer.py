@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from aof._support.printable import clean
 from aof.core.errors.base import Conflict, InvalidInput
 from aof.ports.progress import Say, silent
-from aof.stores.filesystem.archive.entries import TOP, Archive, Entry, travels
+from aof.stores.filesystem.archive.entries import TOP, Archive, ArchiveEntry, travels
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 
@@ -67,7 +67,7 @@ def unpack(source: str, root: str, say: Say = silent, disk: Disk | None = None) 
         raise Conflict(f"{root} is a data directory already", "import into another place with --data-dir DIR")
     if os.path.lexists(root) and (not os.path.isdir(root) or os.path.islink(root) or os.listdir(root)):
         hint = "import into another place with --data-dir DIR, or move what is there away"
-        raise Conflict(f"{root} is there already, and is no empty folder", hint)
+        raise Conflict(f"{root} is there already, and is not an empty folder", hint)
     os.makedirs(os.path.dirname(root), exist_ok=True)
     with open(source, "rb") as packed, _new_folder(root) as folder:
         count = 0
@@ -114,7 +114,7 @@ def _remove_if_left(folder: str) -> None:
             os.close(fd)
 
 
-def _take(disk: Disk, folder: str, entry: Entry, source: str) -> None:
+def _take(disk: Disk, folder: str, entry: ArchiveEntry, source: str) -> None:
     """Write one entry. Nothing but what was made here lies in the folder, so no link can lead out of it."""
     path = folder
     parts = entry.name.split("/")

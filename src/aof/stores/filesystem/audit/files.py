@@ -23,7 +23,7 @@ from aof.stores.filesystem.io.read import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.store import FilesystemStore
 
 LOCK = "audit"
@@ -131,7 +131,7 @@ class FilesystemAudit:
         self._store.disk.write_durable(temporary, data)
         self._store.disk.replace(temporary, self._path(day))
 
-    def _written(self, held: Held) -> int:
+    def _written(self, held: HeldLock) -> int:
         """The number of the last record that is in the files; a dead writer may not have noted it."""
         days = self._days()
         lines = self._last_lines(days[-1]) if days else []
@@ -145,7 +145,7 @@ class FilesystemAudit:
         finally:
             os.close(fd)
 
-    def _noted(self, held: Held) -> int:
+    def _noted(self, held: HeldLock) -> int:
         noted = os.pread(held.fd, _NOTE_BYTES, 0).strip()
         return int(noted) if noted.isdigit() else 0
 
@@ -153,7 +153,7 @@ class FilesystemAudit:
         self._store.disk.overwrite(held.fd, str(seq).encode().ljust(_NOTE_BYTES - 1) + b"\n", 0)
 
     @contextmanager
-    def _locked(self) -> Iterator[Held]:
+    def _locked(self) -> Iterator[HeldLock]:
         held = self._store.locks.take(LOCK)
         try:
             yield held

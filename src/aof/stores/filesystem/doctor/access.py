@@ -1,6 +1,6 @@
 """Who may read and write the data directory: more than its setting wants is advice, and tightened with `--fix`.
 
-What people and version control made is theirs, so this is no damage. Must not follow a link.
+What people and version control made is theirs, so this is not damage. Must not follow a link.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from aof.core.model.ids import is_task_id, split_task_id
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.index import file, schema
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.paths import folder_of
@@ -23,12 +23,12 @@ _REBUILDS = "'aof doctor --fix' rebuilds it"
 _RECORDS = f"SELECT {schema.name()}, record FROM tasks"
 
 
-def check(case: Case) -> list[Finding]:
+def check(case: Case) -> list[DoctorFinding]:
     """The caches that are wrong."""
     return [*_heads(case), *_index(case), *_counter(case)]
 
 
-def _heads(case: Case) -> Iterator[Finding]:
+def _heads(case: Case) -> Iterator[DoctorFinding]:
     store = case.store
     suspects = [task_id for task_id, one in case.folded.items() if not _is_head(store, one)]
     wrong = [task_id for task_id in store.working_copy.preloaded(suspects) if not _is_head_now(store, task_id)]
@@ -43,7 +43,7 @@ def _heads(case: Case) -> Iterator[Finding]:
                     store.heads.put(task_id, one.task.rev, folder_of(one.task), next(iter(one.last_files.values())))
 
     what = f"the table of heads is wrong about {len(wrong)} tasks, such as {wrong[0]}"
-    yield Finding(Problem("heads_wrong", "locks/heads", what, _REBUILDS), 4, rebuild, tuple(wrong))
+    yield DoctorFinding(Problem("heads_wrong", "locks/heads", what, _REBUILDS), 4, rebuild, tuple(wrong))
 
 
 def _is_head(store: FilesystemStore, one: Folded) -> bool:
@@ -59,7 +59,7 @@ def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
         return _is_head(store, store.folded(task_id))
 
 
-def _index(case: Case) -> Iterator[Finding]:
+def _index(case: Case) -> Iterator[DoctorFinding]:
     """Compare the rows with the log as far as the index has come; a missing or late index catches up by itself."""
     store = case.store
     held = store.locks.take(file.LOCK, exclusive=False)
@@ -70,7 +70,9 @@ def _index(case: Case) -> Iterator[Finding]:
     wrong = {task_id for task_id in store.working_copy.preloaded(sorted(wrong)) if _still(case, task_id)}
     if wrong:
         what = f"the index is wrong about {len(wrong)} tasks, such as {min(wrong)}"
-        yield Finding(Problem("index_wrong", "index.sqlite", what, _REBUILDS), 4, lambda _now: store.index.rebuild())
+        yield DoctorFinding(
+            Problem("index_wrong", "index.sqlite", what, _REBUILDS), 4, lambda _now: store.index.rebuild()
+        )
 
 
 def _still(case: Case, task_id: str) -> bool:
@@ -107,7 +109,7 @@ def _wrong_rows(case: Case) -> set[str]:
     return wrong | (found.keys() - case.folded.keys())
 
 
-def _counter(case: Case) -> Iterator[Finding]:
+def _counter(case: Case) -> Iterator[DoctorFinding]:
     store = case.store
     last = store.counter.peek()
     if last is None:
@@ -118,7 +120,7 @@ def _counter(case: Case) -> Iterator[Finding]:
     if highest > number:
         what = f"the next ID would be {number + 1}, but {highest} is taken"
         problem = Problem("counter_behind", "locks/counter", what, _REBUILDS)
-        yield Finding(problem, 4, lambda _now: store.counter.forget())
+        yield DoctorFinding(problem, 4, lambda _now: store.counter.forget())
 
 
 def sweep(store: FilesystemStore) -> None:

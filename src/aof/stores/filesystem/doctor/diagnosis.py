@@ -11,8 +11,19 @@ from contextlib import suppress
 
 from aof.core.errors.storage import LogDamaged
 from aof.ports.working_copy import Checkup, Problem
-from aof.stores.filesystem.doctor import access, caches, files, handoffs, links, log, places, rewritten, runs, unmerged
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor import (
+    access,
+    caches,
+    files,
+    handoffs,
+    links,
+    log,
+    misplaced_files,
+    rewritten_log,
+    runs,
+    unmerged,
+)
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.store import FilesystemStore
@@ -59,19 +70,19 @@ def repair(store: FilesystemStore, now: int) -> None:
     access.tighten(store)
 
 
-def _findings(store: FilesystemStore) -> tuple[list[Finding], list[str]]:
+def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
     found, folded = log.check(store)
     root = store.paths.root
-    found = [*(Finding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
+    found = [*(DoctorFinding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))
-    lost = rewritten.check(case) or log.lacking(case)
+    lost = rewritten_log.check(case) or log.lacking(case)
     if lost is not None:
         return [*found, lost], []
     left = frozenset(store.stripes.left())
     about_files, edited = files.check(case)
-    found += [*about_files, *places.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
+    found += [*about_files, *misplaced_files.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
     found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
     return found, [task_id for task_id in edited if task_id not in left]
 
@@ -83,7 +94,7 @@ def _unfinished(task_id: str) -> Problem:
 
 
 def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
-    """What is no damage: what the next command finishes, who may read what, and what git has not been told."""
+    """What is not damage: what the next command finishes, who may read what, and what git has not been told."""
     try:
         missing = git_files.lacking(store.paths.root)
     except OSError:

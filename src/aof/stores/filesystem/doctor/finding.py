@@ -12,7 +12,7 @@ from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.scan import Scan
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DoctorFinding(msgspec.Struct, frozen=True):
     """A problem, and what heals it (at a moment), if anything does; of which tasks that asks the log once more.
 
     Lower stages are healed first.

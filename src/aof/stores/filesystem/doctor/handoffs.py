@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.records.handoffs import record
 from aof.stores.filesystem.store import FilesystemStore
 
 
-def check(case: Case) -> list[Finding]:
+def check(case: Case) -> list[DoctorFinding]:
     """Look at all, and at what is odd once more under its lock."""
     handed = ((task_id, one) for task_id, one in case.folded.items() if one.handoffs)
     suspects = [task_id for task_id, one in handed if any(True for _ in _odd(case.store, one))]
@@ -55,7 +55,7 @@ def _content(path: str) -> bytes | None:
         return None
 
 
-def _finding(store: FilesystemStore, task_id: str, path: str) -> Finding:
+def _finding(store: FilesystemStore, task_id: str, path: str) -> DoctorFinding:
     def restore(_now: int) -> None:
         with store.unit(Scope(write=frozenset({task_id}))) as unit:
             task = unit.task(task_id)
@@ -67,4 +67,4 @@ def _finding(store: FilesystemStore, task_id: str, path: str) -> Finding:
     what = "is not what the log says" if os.path.lexists(path) else "is missing"
     fix = "'aof doctor --fix' restores it from the log"
     problem = Problem("handoff_file", store.paths.relative(path), f"a file of a handoff of {task_id} {what}", fix)
-    return Finding(problem, 3, restore, (task_id,))
+    return DoctorFinding(problem, 3, restore, (task_id,))

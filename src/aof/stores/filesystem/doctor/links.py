@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from aof._support.beneath import is_link
+from aof._support.confined_folder import is_link
 from aof.core.model.ids import is_task_id
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.io.paths import DIRECTORIES

@@ -13,11 +13,11 @@ from aof.core.model.workflow_state import workflow_of
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
-from aof.stores.filesystem.doctor import indexed, rewritten
-from aof.stores.filesystem.doctor.finding import Case, Finding
-from aof.stores.filesystem.integrity import line_endings, proof
+from aof.stores.filesystem.doctor import indexed, rewritten_log
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
+from aof.stores.filesystem.integrity import line_endings, verification
 from aof.stores.filesystem.io.read import Seen, read, seen
-from aof.stores.filesystem.loaded import Loaded
+from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.recovery import checkpoint
@@ -33,9 +33,9 @@ _FROM_BACKUP = (
 )
 
 
-def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | None]:
+def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded] | None]:
     """Verify number, place and hash of every event, and fold them all; None where the log cannot be relied on."""
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     folded: dict[str, Folded] | None = None
     try:
         folded = _folded(store)
@@ -44,7 +44,7 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
         day = told.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
         found.append(
-            Finding(
+            DoctorFinding(
                 Problem(
                     told.code,
                     where,
@@ -57,14 +57,14 @@ def check(store: FilesystemStore) -> tuple[list[Finding], dict[str, Folded] | No
         what = "a flush of the log has failed, and nothing can be written since"
         problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' writes the files anew and verifies them")
         heal = None if folded is None else lambda _now: _unpoison(store)
-        return [*found, Finding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
+        return [*found, DoctorFinding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
     return found, folded
 
 
 def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     """The first event whose line, number or hash is wrong."""
     try:
-        proof.prove(store.paths, log_days(store.paths))
+        verification.prove(store.paths, log_days(store.paths))
     except LogDamaged as damage:
         return damage
     return None
@@ -109,13 +109,13 @@ def _unpoison(store: FilesystemStore) -> None:
     _folded(store)
 
 
-def lacking(case: Case) -> Finding | None:
+def lacking(case: Case) -> DoctorFinding | None:
     """Whether events that were durable are gone: the log was deleted, cut or replaced by an older one."""
     detail = _lost(case)
     if detail is None:
         return None
     fix = "restore events/ from a backup; or 'aof doctor --fix' puts what the tasks' files say into the log again"
-    return Finding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
+    return DoctorFinding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
 
 
 def _lost(case: Case) -> str | None:
@@ -125,7 +125,7 @@ def _lost(case: Case) -> str | None:
     known = checkpoint.load(store.paths)
     if known is not None and not store.reader.holds(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
-    if (last := rewritten.cut(store)) is not None:
+    if (last := rewritten_log.cut(store)) is not None:
         return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"
     if newest and next(store.reader.events(newest - 1), None) is None:
         return f"the log lacks event {newest}, which a task's head was written by"

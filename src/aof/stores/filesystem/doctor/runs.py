@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
-from aof.stores.filesystem.doctor.finding import Case, Finding
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.files import document
 
 
-def check(case: Case) -> list[Finding]:
+def check(case: Case) -> list[DoctorFinding]:
     """Look at all, and at what is odd once more under its lock."""
     suspects = [task_id for task_id, one in case.folded.items() if any(True for _ in _odd(case.store, one))]
     return [
@@ -46,14 +46,14 @@ def _odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
 
 
 def _content(path: str) -> bytes | None:
-    """None where there is nothing; what is no file differs from everything."""
+    """None where there is nothing; what is not a file differs from everything."""
     try:
         return read(path)
     except OSError:
         return b"" if os.path.lexists(path) else None
 
 
-def _finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) -> Finding:
+def _finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) -> DoctorFinding:
     def restore(_now: int) -> None:
         with store.unit(Scope(write=frozenset({task_id}))) as unit:
             for odd, exists in _odd(store, store.folded(task_id)):
@@ -67,4 +67,4 @@ def _finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) ->
     where = store.paths.relative(path)
     fix = "'aof doctor --fix' restores it from the log"
     problem = Problem(code, where, f"the file of a run of {task_id} {what}", fix)
-    return Finding(problem, 3, restore, (task_id,))
+    return DoctorFinding(problem, 3, restore, (task_id,))

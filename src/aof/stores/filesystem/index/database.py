@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from aof._support.beneath import LinkInTheWay, is_link
+from aof._support.confined_folder import LinkInTheWay, is_link
 from aof.stores.filesystem.index import schema
 from aof.stores.filesystem.log.reader import Position
 

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder
 from aof.stores.filesystem.index import database as databases
-from aof.stores.filesystem.io.locks import Held
+from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.os_errors import NO_SPACE
 from aof.stores.filesystem.io.read import Seen, seen
 
@@ -92,7 +92,7 @@ class Cache:
                 self._idle.pop().close()
 
     @contextmanager
-    def _locked(self, *, exclusive: bool) -> Iterator[Held]:
+    def _locked(self, *, exclusive: bool) -> Iterator[HeldLock]:
         held = self._store.locks.take(LOCK, exclusive=exclusive)
         try:
             yield held
@@ -100,7 +100,7 @@ class Cache:
             self._store.locks.release((held,))
 
     @contextmanager
-    def _connection(self, held: Held) -> Iterator[sqlite3.Connection | None]:
+    def _connection(self, held: HeldLock) -> Iterator[sqlite3.Connection | None]:
         """A connection to the file that the last writer left; None when that is not what is there now."""
         file = seen(self._path)
         if file is None or os.pread(held.fd, _NOTE_BYTES, 0) != _note(file):
@@ -127,7 +127,7 @@ class Cache:
         position = databases.position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
-    def _catch_up(self, held: Held, database: sqlite3.Connection, *, audited: bool) -> bool:
+    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, *, audited: bool) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
         position = databases.position(database)
         if position is None:
@@ -155,7 +155,7 @@ class Cache:
             health_table.fill(database, self._store.reader, here.seq)
 
     @contextmanager
-    def _built(self, held: Held, *, audited: bool = False) -> Iterator[sqlite3.Connection]:
+    def _built(self, held: HeldLock, *, audited: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection to a new file, which answers even if somebody deletes that file at once."""
         disk, temporary = self._store.disk, self._store.paths.temporary_file("index.sqlite")
         self._dirty(held)
@@ -188,10 +188,10 @@ class Cache:
                     with suppress(OSError):
                         self._store.disk.unlink(entry.path)
 
-    def _dirty(self, held: Held) -> None:
+    def _dirty(self, held: HeldLock) -> None:
         self._store.disk.overwrite(held.fd, b"being written".ljust(_NOTE_BYTES - 1) + b"\n", 0)
 
-    def _clean(self, held: Held) -> None:
+    def _clean(self, held: HeldLock) -> None:
         """Note which file it is, so that any other one is noticed."""
         file = seen(self._path)
         if file is not None:

@@ -107,7 +107,7 @@ class Index:
         return self._cache.ask(descend)
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Who waits for each of these."""
+        """The tasks that wait for each of these."""
 
         def each(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
             found: dict[str, tuple[str, ...]] = {}
@@ -138,6 +138,11 @@ class Index:
         """How many running tasks occupy each resource."""
         running = f"resource <> 0 AND {queries.RUNNING}"
         return dict(self._rows(f"SELECT resource, count(*) FROM tasks WHERE {running} GROUP BY 1"))
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        found = self._rows(f"SELECT record FROM tasks WHERE {queries.LOCKING} ORDER BY {schema.number()}")
+        return tuple(task for (text,) in found if (task := schema.record(text)).locks)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

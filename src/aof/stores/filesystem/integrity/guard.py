@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from aof.stores.filesystem.integrity import proof as log_proof
+from aof.stores.filesystem.integrity import verification
 from aof.stores.filesystem.integrity.stamp import Stamp, older_days
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log.line_end import GENESIS
@@ -41,7 +41,7 @@ class LogGuard:
             return False
 
     def verify(self, state: State) -> bool:
-        """Whether the log still has what was appended last; raises LogDamaged where it is no whole history."""
+        """Whether the log still has what was appended last; raises LogDamaged where it is not a whole history."""
         stamp, days = state.stamp, log_days(self._paths)
         if stamp is None or not state.day or state.day not in days:
             return True  # nobody has said what to expect, or the whole day is gone, which looking for its end tells
@@ -49,11 +49,11 @@ class LogGuard:
             days.pop()
         untouched = days[-1] == state.day and older_days(self._paths, days[:-1]) == stamp.older
         if untouched:
-            proof = log_proof.prove_last(self._paths, state.day, self._last_before(state.day), stamp.position)
+            proof = verification.prove_last(self._paths, state.day, self._last_before(state.day), stamp.position)
         else:
-            proof = log_proof.prove(self._paths, days, stamp.position)
+            proof = verification.prove(self._paths, days, stamp.position)
         if not proof.known and proof.rest:
-            raise log_proof.lost(stamp.position)
+            raise verification.lost(stamp.position)
         return proof.known
 
     def stamp(self, folder: int, fd: int, position: Position) -> Stamp:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from aof._support.beneath import Beneath, Folder, LinkInTheWay, is_link
+from aof._support.confined_folder import ConfinedFolder, Folder, LinkInTheWay, is_link
 from aof.stores.filesystem.io.modes import Modes
 
 _WORTH_SWAPPING = 8
@@ -43,13 +43,13 @@ class Disk:
     def __init__(self) -> None:
         self._replaced = 0
         self._exchange: Callable[[int, str, int, str], bool] | None = None
-        self._beneath: Beneath | None = None
+        self._beneath: ConfinedFolder | None = None
         self._at: Callable[[str], tuple[Folder | _Anywhere, str]] = _anywhere
         self._modes = Modes()
 
     def bind(self, root: str, modes: Modes | None = None) -> None:
         """Write beneath this data directory only, with its modes: those of its log where nobody says otherwise."""
-        self._beneath = Beneath(root)
+        self._beneath = ConfinedFolder(root)
         self._at = self._beneath.at
         if modes is None:
             try:
@@ -158,7 +158,7 @@ class Disk:
 
         Swapping the two names and removing the old version costs half of a rename over it, which makes ext4 allocate
         and write out blocks at once. It needs a library that takes milliseconds to load, so it begins to pay only
-        after some writes. Who has just looked at the existing file tells its mode, as `stat` has it.
+        after some writes. A caller that has just examined the existing file passes its mode, as `stat` has it.
         """
         self._keep_mode(source, target, mode)
         self._replaced += 1

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from aof.core.model.ids import is_task_id, split_task_id, task_id
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import Held, Locks
+from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log.reader import Reader
 
@@ -96,16 +96,16 @@ class Counter:
         finally:
             self._locks.release((held,))
 
-    def _note(self, held: Held, day: str, number: int) -> None:
+    def _note(self, held: HeldLock, day: str, number: int) -> None:
         self._disk.overwrite(held.fd, f"{self._boot} {day} {number}".ljust(_BYTES - 1).encode() + b"\n", 0)
 
-    def _noted(self, held: Held) -> tuple[str, int] | None:
+    def _noted(self, held: HeldLock) -> tuple[str, int] | None:
         match os.pread(held.fd, _BYTES, 0).decode("ascii", "replace").split():
             case [boot, day, number] if boot == self._boot and number.isdigit():
                 return day, int(number)
         return None
 
-    def _last(self, held: Held, today: str) -> tuple[str, int]:
+    def _last(self, held: HeldLock, today: str) -> tuple[str, int]:
         noted = self._noted(held)
         return noted if noted is not None and noted[0] >= today else (today, self._highest(today))
 

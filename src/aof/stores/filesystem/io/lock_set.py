@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from aof.core.errors.base import AofError
 from aof.stores.filesystem.integrity import takeover
-from aof.stores.filesystem.integrity.replaced import LogReplaced
-from aof.stores.filesystem.io.locks import STRIPES, Held, stripe
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
+from aof.stores.filesystem.io.locks import STRIPES, HeldLock, stripe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Stripes:
         self._store = store
         self._proven: set[str] = set()
 
-    def take(self, scope: Scope) -> list[Held]:
+    def take(self, scope: Scope) -> list[HeldLock]:
         """Take the locks of a scope."""
         locks = self._store.locks
         wanted = dict.fromkeys(scope.names, True)
@@ -91,7 +91,7 @@ class Stripes:
                 store.locks.release((lock,))
         return found
 
-    def take_all(self) -> list[Held]:
+    def take_all(self) -> list[HeldLock]:
         """Every stripe, after redoing what dead writers left."""
         locks = self._store.locks
         held = locks.acquire_all(EVERY_STRIPE)
@@ -103,12 +103,12 @@ class Stripes:
             raise
         return held
 
-    def of_this_log(self, lock: Held) -> bool:
+    def of_this_log(self, lock: HeldLock) -> bool:
         """Whether the log has what was last written under a stripe; if not, the stripe's heads are of another one."""
         last = self._store.intents.last(lock)
         return last is None or self._store.reader.holds(last)
 
-    def _settled(self, lock: Held) -> bool:
+    def _settled(self, lock: HeldLock) -> bool:
         """False when something is left to redo and this lock is too weak for it."""
         if not lock.name.startswith("stripe-"):
             return True
@@ -123,7 +123,7 @@ class Stripes:
         self._finish(lock)
         return True
 
-    def _finish(self, lock: Held) -> None:
+    def _finish(self, lock: HeldLock) -> None:
         """Redo what a dead writer left under this stripe."""
         store = self._store
         left = store.intents.left(lock)

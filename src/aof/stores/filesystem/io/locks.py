@@ -29,7 +29,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
 
 
-class Held:
+class HeldLock:
     """One held lock: the open file, whether it is exclusive, and its name."""
 
     __slots__ = ("exclusive", "fd", "name")
@@ -60,7 +60,7 @@ class Locks:
         self._all: set[int] = set()
         _OPEN_LOCKS.add(self)
 
-    def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> Held | None:
+    def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock | None:
         """Take a lock; None only when it is taken and `wait` is off."""
         mode = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
         deadline = 0.0
@@ -81,20 +81,20 @@ class Locks:
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             if os.fstat(fd).st_nlink:
-                return Held(name, fd, exclusive=exclusive)
+                return HeldLock(name, fd, exclusive=exclusive)
             self._forget(fd)
             if self._deleted is not None:
                 self._deleted()
 
-    def take(self, name: str, *, exclusive: bool = True) -> Held:
+    def take(self, name: str, *, exclusive: bool = True) -> HeldLock:
         """Take a lock, waiting for it."""
         held = self.acquire(name, exclusive=exclusive)
         assert held is not None
         return held
 
-    def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[Held]:
+    def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[HeldLock]:
         """Take several locks in the one order that all use, so that nobody waits in a circle."""
-        held: list[Held] = []
+        held: list[HeldLock] = []
         try:
             for name, exclusive in sorted(wanted):
                 held.append(self.take(name, exclusive=exclusive))
@@ -103,7 +103,7 @@ class Locks:
             raise
         return held
 
-    def release(self, held: Iterable[Held]) -> None:
+    def release(self, held: Iterable[HeldLock]) -> None:
         """Let go; the open files are kept for next time."""
         for lock in held:
             if lock.fd in self._all:

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from aof._support.beneath import LinkInTheWay
+from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.base import AofError
 from aof.core.errors.storage import DiskFull, LinkRefused, StorageFailed
 from aof.stores.filesystem.io import owners

@@ -79,7 +79,7 @@ def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
 
 
 def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST, follow: bool = False) -> bytes | None:
-    """A file's bytes; None where there is none. What is no regular file, or is too large, raises OSError.
+    """A file's bytes; None where there is none. What is not a regular file, or is too large, raises OSError.
 
     The path may be relative to an open directory. A symbolic link is refused unless it is to be followed.
     """
@@ -105,7 +105,7 @@ def read_seen(path: str) -> tuple[bytes, Seen] | None:
 
 
 def unfit(path: str, limit: int = LARGEST) -> str | None:
-    """Why nobody should read what lies there: it is no regular file, or too large. None where it can be read."""
+    """Why nobody should read what lies there: it is not a regular file, or too large. None where it can be read."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError as error:

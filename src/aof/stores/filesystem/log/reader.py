@@ -116,7 +116,7 @@ class Reader:
     def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
         """Where the log ends, and the events behind a position that are newer than what was seen of their task.
 
-        The chain has to hold: a log that was mixed from two is no base for any answer.
+        The chain has to hold: a log that was mixed from two is not a base for any answer.
         """
         here, fresh, digest = start, [], start.digest
         for day in log_days(self._paths):
@@ -237,6 +237,6 @@ def log_days(paths: Paths) -> list[str]:
             if entry.name[10:] == _SUFFIX and is_day(entry.name[:10]):
                 if not entry.is_file():
                     hint = "put the file back, or move what lies there away; nothing was changed"
-                    raise LogDamaged(f"events/{entry.name} is no file", hint, day=entry.name[:10])
+                    raise LogDamaged(f"events/{entry.name} is not a file", hint, day=entry.name[:10])
                 days.append(entry.name[:10])
     return sorted(days)

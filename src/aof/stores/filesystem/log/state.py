@@ -1,6 +1,6 @@
 """What the log's lock file says: the day, whether a flush has failed, the floor of numbers, and the last stamp.
 
-Written only by who holds the lock. Must not know the log's files.
+Written only by the holder of the lock. Must not know the log's files.
 """
 
 from __future__ import annotations

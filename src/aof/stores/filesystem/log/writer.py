@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
-from aof.stores.filesystem.integrity.replaced import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.integrity.stamp import Stamp
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import Held, Locks
+from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.log.durable_end import Flushed
@@ -183,7 +183,7 @@ class Log:
         self._flushed.close()
 
     @contextmanager
-    def _locked(self) -> Iterator[Held]:
+    def _locked(self) -> Iterator[HeldLock]:
         """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
         held = [self._locks.take(LOCK)]
         try:
@@ -193,7 +193,7 @@ class Log:
         finally:
             self._locks.release(held)
 
-    def _sound(self, held: Held) -> State:
+    def _sound(self, held: HeldLock) -> State:
         state = self._state(held)
         if self._flushing.failed and not self._flushing.noted:
             self._note_failure(held, state)
@@ -202,29 +202,29 @@ class Log:
         self._flushing.failed = False  # somebody has healed the log since
         return state
 
-    def _ready(self, held: Held, today: str) -> State:
+    def _ready(self, held: HeldLock, today: str) -> State:
         state = self._sound(held)
         self._look(held, state)
         if today > state.day:
             self._roll_over(held, state, today)
         return state
 
-    def _state(self, held: Held) -> State:
+    def _state(self, held: HeldLock) -> State:
         state = State.read(held.fd, self._left)
         if state is None:
             state = State()
             self._put(held, state)
         return state
 
-    def _put(self, held: Held, state: State) -> None:
+    def _put(self, held: HeldLock, state: State) -> None:
         self._disk.overwrite(held.fd, state.text(), 0)
 
-    def _note_failure(self, held: Held, state: State) -> None:
+    def _note_failure(self, held: HeldLock, state: State) -> None:
         state.poisoned = True
         self._put(held, state)
         self._flushing.noted = True
 
-    def _look(self, held: Held, state: State) -> None:
+    def _look(self, held: HeldLock, state: State) -> None:
         as_left = self._guard.as_left(state, self._folder)
         if as_left and self._file.is_at(state):
             return
@@ -238,7 +238,7 @@ class Log:
         if not as_left and not self._file.replaced:  # until somebody begins anew, everybody is to find another log
             self._leave(held)
 
-    def _leave(self, held: Held) -> None:
+    def _leave(self, held: HeldLock) -> None:
         """Say how the log was left, for the next appender to compare."""
         if self._file.day:
             with suppress(OSError):  # one that is missing or late only lets the next appender verify
@@ -247,7 +247,7 @@ class Log:
                 self._disk.overwrite(held.fd, text, STAMP_AT)
                 self._left = text, stamp
 
-    def _roll_over(self, held: Held, state: State, today: str) -> None:
+    def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
         if self.durable and self._file.day:
             try:

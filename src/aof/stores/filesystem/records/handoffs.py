@@ -85,13 +85,10 @@ class Handoffs:
         """The handoffs of these tasks, oldest first."""
         return tuple(sorted((handoff for task in tasks for handoff in self.of(task)), key=age))
 
-    def one(self, handoff_id: str) -> Handoff | None:
-        """The handoff with this ID, as its file has it now."""
-        return self._read(handoff_id)
-
-    def ids(self, part: str) -> tuple[str, ...]:
-        """The IDs that begin like this."""
-        return tuple(sorted(name for name in self._names() if name.startswith(part) and is_handoff_id(name)))
+    def beginning(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this; a whole ID needs no look at the others."""
+        names = [part] if is_handoff_id(part) else sorted(name for name in self._names() if name.startswith(part))
+        return tuple(one for name in names if (one := self._read(name)) is not None)
 
     def unproven(self, last: int) -> list[str]:
         """The records that cannot be read, or were written after the log's last event."""

@@ -115,8 +115,9 @@ class OrgFile:
         self._seen = content
 
     def _load_kept(self) -> _Kept | None:
-        with suppress(OSError, msgspec.MsgspecError), open(self._kept_path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=prepare_type(_Kept))
+        with suppress(OSError, msgspec.MsgspecError):
+            data = read(self._kept_path)
+            return msgspec.json.decode(data, type=prepare_type(_Kept)) if data is not None else None
         return None
 
     def _keep(self, kept: _Kept) -> None:

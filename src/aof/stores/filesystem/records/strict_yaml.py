@@ -60,7 +60,7 @@ def load(yaml: str, line: int = FIRST_LINE, what: str = "the frontmatter") -> di
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
-        raise UnreadableTask(f"{what} is no mapping", "Write `key: value` lines.")
+        raise UnreadableTask(f"{what} is not a mapping", "Write `key: value` lines.")
     _check(loaded, "", 0)
     return loaded
 
@@ -72,13 +72,13 @@ def _check(value: Any, path: str, depth: int) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise UnreadableTask(f"{path or 'frontmatter'}: the key {key!r} is no text", "Put the key in quotes.")
+                raise UnreadableTask(f"{path or 'frontmatter'}: the key {key!r} is not text", "Put the key in quotes.")
             _check(item, f"{path}.{key}" if path else key, depth + 1)
     elif isinstance(value, list):
         for number, item in enumerate(value):
             _check(item, f"{path}[{number}]", depth + 1)
     elif isinstance(value, float) and not isfinite(value):
-        raise UnreadableTask(f"{path}: {value} is no number that JSON knows", "Leave it out, or put it in quotes.")
+        raise UnreadableTask(f"{path}: {value} is not a number that JSON knows", "Leave it out, or put it in quotes.")
 
 
 class Scanner:

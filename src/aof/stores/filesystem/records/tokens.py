@@ -14,6 +14,7 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import read
 
 _LOCK = "tokens"
 
@@ -66,9 +67,7 @@ class TokenFile:
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=prepare_type(tuple[Token, ...]))
-        except FileNotFoundError:
-            return ()
-        except msgspec.MsgspecError as error:
+            data = read(self._path, follow=True)
+            return msgspec.json.decode(data, type=prepare_type(tuple[Token, ...])) if data is not None else ()
+        except (OSError, msgspec.MsgspecError) as error:
             raise InvalidInput(f"tokens.json cannot be read: {error}", "correct it, or remove it") from None

@@ -1,7 +1,7 @@
 """Where each value of a YAML document stands: line and column by its path. For documents that the parser has read.
 
 Follows what strict documents can hold: block and flow mappings and lists, and scalars of every style. Must not know
-what the values mean; a place that it does not find is no error.
+what the values mean; a place that it does not find is not an error.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from aof.core.model.ids import is_task_id
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import STRIPE_NAMES, STRIPES, Held
+from aof.stores.filesystem.io.locks import STRIPE_NAMES, STRIPES, HeldLock
 from aof.stores.filesystem.log.reader import Position
 
 STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
@@ -29,7 +29,7 @@ class Intents:
         self._journal = journal
         self._fd = -1
 
-    def left(self, held: Held) -> tuple[str, ...]:
+    def left(self, held: HeldLock) -> tuple[str, ...]:
         """The tasks that a dead writer was about to write; empty in all but the rarest cases."""
         note = os.pread(held.fd, 65_536, STATE_AT)
         if not note or note.startswith(_IDLE):
@@ -37,16 +37,16 @@ class Intents:
         words = note.split(b"\n", 1)[0].decode("ascii", "replace").split()
         return tuple(word for word in words[1:] if is_task_id(word))
 
-    def last(self, held: Held) -> Position | None:
+    def last(self, held: HeldLock) -> Position | None:
         """Where the log stood after the last write under this stripe; None where nobody has said."""
         return Position.parse(os.pread(held.fd, STATE_AT, 0).decode("ascii", "replace").split())
 
-    def note(self, held: Held, task_ids: Iterable[str]) -> None:
+    def note(self, held: HeldLock, task_ids: Iterable[str]) -> None:
         """Say what is about to be written."""
         self._mark(held, _WRITING)
         self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
 
-    def clear(self, held: Held, behind: Position | None = None) -> None:
+    def clear(self, held: HeldLock, behind: Position | None = None) -> None:
         """Say that everything is written, up to a position in the log; without one, that nothing was."""
         if behind is None:
             self._disk.overwrite(held.fd, _IDLE, STATE_AT)
@@ -72,7 +72,7 @@ class Intents:
         if fd >= 0:
             os.close(fd)
 
-    def _mark(self, held: Held, mark: bytes) -> None:
+    def _mark(self, held: HeldLock, mark: bytes) -> None:
         if held.name.startswith("stripe-"):
             self._disk.overwrite(self._open(), mark, int(held.name[7:]))
 

@@ -14,7 +14,7 @@ from aof.stores.filesystem.recovery import checkpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.stores.filesystem.io.locks import Held
+    from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.store import FilesystemStore
 
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
@@ -68,7 +68,7 @@ class Opening:
         finally:
             store.locks.release(held)
 
-    def begin_anew(self, held: list[Held]) -> None:
+    def begin_anew(self, held: list[HeldLock]) -> None:
         """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
         self._store.recovery.new_here()
         self._settle(held)
@@ -91,7 +91,7 @@ class Opening:
             finally:
                 store.locks.release(held)
 
-    def _settle(self, held: list[Held]) -> None:
+    def _settle(self, held: list[HeldLock]) -> None:
         """Every stripe is held, and what it notes is done: the heads follow from the log up to its end."""
         log = self._store.log
         log.refresh(sound=True)

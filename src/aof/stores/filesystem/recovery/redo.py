@@ -1,7 +1,7 @@
 """Redo: whatever the log knows and the files do not show yet is written again, as often as it takes.
 
 Must not decide anything: the log is right, and the files follow from it. What a person did to a file in the meantime
-is no leftover of ours: it stays where it is until a command takes it in.
+is no leftover of ours: it stays where it is until a command imports it.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _task(folded: Folded) -> Task:
 
 
 def _look(path: str) -> bytes | None:
-    """None for what is no file that can be read."""
+    """None for what is not a file that can be read."""
     try:
         return read(path) or b""
     except OSError:

@@ -90,7 +90,7 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
         merging = any(b"\n" + _MARK in b"\n" + one.data for one in found)
         what, hint = (_MERGING, _ONE_SIDE) if merging else (problem.message, problem.hint or "correct the file")
         examined.problem = UnreadableTask(
-            f"the file of {task_id} cannot be taken in: {what}",
+            f"the file of {task_id} cannot be imported: {what}",
             f"{hint.removesuffix('.')}; or let 'aof doctor --fix' put it aside",
             task_id=task_id,
         )

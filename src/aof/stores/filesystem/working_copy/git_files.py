@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from aof._support.beneath import is_link
+from aof._support.confined_folder import is_link
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
 from aof.stores.filesystem.io.read import read

@@ -1,7 +1,7 @@
 """What the log last wrote of each task: number, folder and digest, at a fixed place, so that a look costs 2 µs.
 
 Only a cache under `locks/`, rebuilt from the log; but it is what shows that a file was changed by somebody else, or
-put back to an older version. One text file a day of IDs, one line of 32 bytes a task. Must not know the log.
+put back to an older version. One text file a day of IDs, one line of 32 bytes per task. Must not know the log.
 """
 
 from __future__ import annotations

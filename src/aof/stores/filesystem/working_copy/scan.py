@@ -1,4 +1,4 @@
-"""A look at all folders: which tasks' files are not what the log wrote, and which files are no task's. Reads only."""
+"""Scans all folders for task files that differ from the log, and for files that belong to no task. Reads only."""
 
 from __future__ import annotations
 

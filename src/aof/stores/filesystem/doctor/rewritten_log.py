@@ -1,0 +1,100 @@
+"""Did somebody rewrite the log and make its hashes right again? Several notes outside of it tell where it once stood.
+
+Nothing of such a log can be proven, so nothing is mended, and nothing else is compared with it: what still knows the
+truth, the table of heads and the index, would be made to follow it. Must not know what the events mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from aof.core.errors.storage import LogDamaged
+from aof.ports.working_copy import Problem
+from aof.stores.filesystem.doctor import indexed
+from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
+from aof.stores.filesystem.integrity import takeover
+from aof.stores.filesystem.io.locks import STRIPE_NAMES
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.state import State
+from aof.stores.filesystem.log.writer import LOCK
+from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery.journal import STATE_AT
+from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.working_copy.status import file_status
+
+_FIX = (
+    "restore events/ from a backup or from version control, and find out who did it; nothing is mended, because "
+    "nothing in this log can be proven; to go on without its history, move the log's files out of events/ and run "
+    "'aof doctor --fix', which puts what the tasks' files say into a new one"
+)
+
+
+def check(case: Case) -> DoctorFinding | None:
+    """Whether events that were appended here were replaced by others, while the tasks' files stayed."""
+    store = case.store
+    last = store.reader.newest()
+    witnesses = [one for one in _witnesses(store) if one.seq]
+    missing = [one for one in witnesses if not store.reader.holds(one)]
+    changed = min((one.seq for one in missing if one.seq <= last), default=0)
+    if not changed:
+        return None
+    try:
+        takeover.refuse_alone(store)
+    except LogDamaged as damage:
+        sound = max((one.seq for one in witnesses if one not in missing and one.seq < changed), default=0)
+        which = f"event {changed}" if sound + 1 == changed else f"one of the events {sound + 1} to {changed}"
+        what = (
+            f"the log was tampered with: its hashes hold, but {which} is not what was appended, and is the first "
+            f"that is wrong; {_restorable(case)}; {damage.message}"
+        )
+        return DoctorFinding(Problem("log_rewritten", "events/", what, _FIX))
+    return None
+
+
+def cut(store: FilesystemStore) -> Position | None:
+    """The last event that was acknowledged, where the log ends before it."""
+    stamp = _stamped(store)
+    return stamp if stamp is not None and stamp.seq > store.reader.newest() else None
+
+
+def _witnesses(store: FilesystemStore) -> Iterator[Position]:
+    """Where the log stood: after the last append, after the last write under each stripe, when all was synced."""
+    stamped, known = _stamped(store), checkpoint.load(store.paths)
+    if stamped is not None:
+        yield stamped
+    if known is not None:
+        yield known.position
+    for name in STRIPE_NAMES:
+        with suppress(OSError), _opened(f"{store.paths.locks}/{name}") as fd:
+            if (noted := Position.parse(os.pread(fd, STATE_AT, 0).decode("ascii", "replace").split())) is not None:
+                yield noted
+    if (read := indexed.position(store.paths)) is not None:
+        yield read
+
+
+def _stamped(store: FilesystemStore) -> Position | None:
+    with suppress(OSError), _opened(f"{store.paths.locks}/{LOCK}") as fd:
+        state = State.read(fd)
+        return state.stamp.position if state is not None and state.stamp is not None else None
+    return None
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """Open a file to look at it, and wait for nothing that lies in its place."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _restorable(case: Case) -> str:
+    """How much of what was acknowledged is still known without the log."""
+    store, heads = case.store, case.store.heads.table()
+    intact = sum(
+        file_status(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
+    )
+    return f"the files of {intact} of {len(heads)} tasks are as they were last written"
