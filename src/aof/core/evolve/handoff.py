@@ -50,7 +50,9 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     handler = _HANDLERS.get(event.type)
     if handoff is None or handler is None:
         return handoff
-    return _replace(handoff, state=state_after(event) or handoff.state, rev=event.seq, **handler(handoff, event))
+    ended = event.type == "handoff.escalated" and not handoff.is_open  # it stays what it was when it goes on elsewhere
+    state = handoff.state if ended else state_after(event) or handoff.state
+    return _replace(handoff, state=state, rev=event.seq, **handler(handoff, event))
 
 
 def _begun(before: Handoff | None, event: Event) -> Handoff:

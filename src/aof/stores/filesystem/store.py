@@ -17,7 +17,7 @@ from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
 from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
-from aof.stores.filesystem import file_working_copy, loaded_task
+from aof.stores.filesystem import creation, file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
@@ -25,10 +25,9 @@ from aof.stores.filesystem.io.lock_set import Stripes
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
-from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
+from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
 from aof.stores.filesystem.log import wait as waiting
-from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
 from aof.stores.filesystem.recovery.opening import Opening
@@ -136,22 +135,7 @@ class FilesystemStore(Parts):
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
         """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
-        disk = disk or Disk()
-        fresh = not os.path.isdir(f"{root}/events")
-        modes = shared_with(group=shared) if fresh else None
-        disk.bind(root, modes)
-        with suppress(FileExistsError):
-            disk.make_dir(root)
-        if modes is not None and not os.listdir(root):  # an empty folder that somebody made for us
-            with suppress(PermissionError):
-                disk.set_mode(root, modes.folder)
-        for name in DIRECTORIES:
-            with suppress(FileExistsError):
-                disk.make_dir(f"{root}/{name}")
-        git_files.prepare(root, disk)
-        if fresh:
-            checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
-        return fresh
+        return creation.create(root, disk or Disk(), shared=shared)
 
     @property
     def restarted(self) -> bool:

@@ -149,7 +149,7 @@ class FilesystemAudit:
         noted = os.pread(held.fd, _NOTE_BYTES, 0).strip()
         return int(noted) if noted.isdigit() else 0
 
-    def _note(self, held: Held, seq: int) -> None:
+    def _note(self, held: HeldLock, seq: int) -> None:
         self._store.disk.overwrite(held.fd, str(seq).encode().ljust(_NOTE_BYTES - 1) + b"\n", 0)
 
     @contextmanager
