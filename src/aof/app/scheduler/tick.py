@@ -19,9 +19,7 @@ from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler.handoff_steps import STEPS, HandoffSteps
-from aof.app.scheduler.health import Health
-from aof.app.scheduler.housekeeping import Housekeeping
+from aof.app.scheduler import handoff_steps, health, housekeeping
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.model import commands as c
@@ -99,9 +97,9 @@ class Tick:
         self._store = environment.store
         self._clock = environment.clock
         self._policy = environment.policy
-        self._health = Health(environment)
-        self._handoffs = HandoffSteps(environment, self._execute, self._health)
-        self._housekeeping = Housekeeping(environment)
+        self._health = health.Health(environment)
+        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute, self._health)
+        self._housekeeping = housekeeping.Housekeeping(environment)
         self._trouble: AofError | None = None
         self._unended = False
         self.last = Snapshot()
@@ -188,7 +186,7 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, *STEPS, "plan")
+        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan")
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
@@ -198,7 +196,7 @@ class Tick:
 
     def retries(self) -> bool:
         """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
-        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS, *STEPS))
+        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS))
 
     def crew(self) -> Crew:
         """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""

@@ -7,7 +7,7 @@ import msgspec
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
-from aof.core.org.health import Watch
+from aof.core.org import health
 from aof.core.runs.lease_clock import Boot
 
 
@@ -41,7 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     handoffs: tuple[Handoff, ...] = ()
     handed: tuple[tuple[Task, Handoff], ...] = ()
     hosting: bool = False
-    watches: dict[str, Watch] = {}
+    watches: dict[str, health.Watch] = {}
     overdue: tuple[Overdue, ...] = ()
     overdue_at: int | None = None
 

@@ -14,14 +14,13 @@ import msgspec
 
 from aof.core.errors.storage import LockTimeout
 from aof.core.handoffs import audit
-from aof.core.handoffs.audit import AuditRecord
 from aof.core.model.events import Event
 from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
-from aof.core.org.health import AgentHealth, health_of
+from aof.core.org import health
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
@@ -105,14 +104,14 @@ class MemoryStore:
             found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
         return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
 
-    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+    def audited(self, query: AuditQuery) -> tuple[audit.AuditRecord, ...]:
         """The audit records that match, from the log itself."""
         found = (audit.audit_record(event) for event in self.events(query.after))
         return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
 
-    def health(self) -> dict[str, AgentHealth]:
+    def health(self) -> dict[str, health.AgentHealth]:
         """What the log says last of each agent's health."""
-        return {one.agent: one for event in self.events() if (one := health_of(event)) is not None}
+        return {one.agent: one for event in self.events() if (one := health.health_of(event)) is not None}
 
     def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
         """There are no files."""
