@@ -30,7 +30,7 @@ class HandoffTeam:
         policy = Policy(maintainers=("pm",))
         self.fabric: Fabric = memory_fabric("pm", self.clock, policy, org=self.chart, workflows=workflows)
         services = self.fabric.services
-        self._tick = Tick(services.environment, services.dispatcher)
+        self.scheduler = Tick(services.environment, services.dispatcher)
 
     def task(self, title: str = "Something", **given: Any) -> str:
         """A new task."""
@@ -49,7 +49,7 @@ class HandoffTeam:
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """What the scheduler does now, or would do."""
-        return self._tick.ticked(dry_run=dry_run)
+        return self.scheduler.ticked(dry_run=dry_run)
 
     def actions(self, *, dry_run: bool = False) -> list[str]:
         """The names of what it does about handoffs and agents."""

@@ -196,7 +196,8 @@ class Tick:
 
     def retries(self) -> bool:
         """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
-        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS))
+        waiting = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS)
+        return any(self._faults.persistent(key) is None for key in waiting)
 
     def crew(self) -> Crew:
         """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
