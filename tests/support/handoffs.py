@@ -1,86 +1,87 @@
-"""A team in memory whose handoffs go by a clock that only the test moves."""
+"""Handoffs for tests: a team that they go around in, and short ways to start, answer and look at them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from aof.app.fabric import Fabric
-from aof.app.scheduler.tick import Tick, Ticked
-from aof.core.handoffs.audit import AuditRecord
+from aof.core.errors.base import AofError
+from aof.core.model.events import Event
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.policy import Policy
-from aof.testing import FakeClock, memory_fabric
+from aof.ports.clock import Clock
+from aof.ports.store import Store
+from aof.stores.memory.org import FixedChart
 from tests.support.team import chart_of
 
-MOMENT = 0.001
-PROCESS = {"runner": {"kind": "process", "command": ["agent"]}}
+CHART: dict[str, Any] = {
+    "schemaVersion": 1,
+    "agents": [
+        {"id": "wes", "roles": ["worker"], "concurrency": 1},
+        {"id": "rita", "roles": ["reviewer"], "capabilities": ["python", {"id": "security", "proficiency": 0.6}]},
+        {"id": "ari", "roles": ["architect"], "capabilities": ["python", "design"]},
+        {"id": "bea", "roles": ["worker"], "capabilities": ["python"], "concurrency": 2},
+        {"id": "cai", "roles": ["worker"], "capabilities": ["python"], "concurrency": 1},
+        {"id": "low", "roles": ["worker"], "autonomy": {"level": 0, "maxRisk": "low"}},
+        {"id": "off", "roles": ["worker"], "active": False},
+        {"id": "petra", "runner": {"kind": "human"}},
+    ],
+    "escalation": ["reviewer", "architect", "human"],
+}
 
 
-def started(name: str, **more: Any) -> dict[str, Any]:
-    """An agent that AOF starts."""
-    return {"id": name, **PROCESS, **more}
+def charted(store: Store, clock: Clock, chart: dict[str, Any] | None = None, **policy: Any) -> Fabric:
+    """A fabric on the store with a chart; `boss` is a maintainer outside of it."""
+    settings = Policy(maintainers=("boss",), **policy)
+    return Fabric(store, clock, settings, "boss", org=FixedChart(chart_of(**(chart or CHART))))
 
 
-class HandoffTeam:
-    """Agents of a chart, their handoffs, and a scheduler that hosts nobody."""
+def held(fabric: Fabric, agent: str, title: str = "Work", **given: Any) -> str:
+    """A task that the agent runs."""
+    task_id = fabric.create(title, **given).task_id
+    fabric.claim(task_id, agent=agent)
+    return task_id
 
-    def __init__(self, *agents: dict[str, Any], workflows: tuple[dict[str, Any], ...] = (), **parts: Any) -> None:
-        self.clock = FakeClock("2026-03-02T09:00:00Z")
-        self.chart = chart_of(agents=list(agents), **parts)
-        policy = Policy(maintainers=("pm",))
-        self.fabric: Fabric = memory_fabric("pm", self.clock, policy, org=self.chart, workflows=workflows)
-        services = self.fabric.services
-        self.scheduler = Tick(services.environment, services.dispatcher)
 
-    def task(self, title: str = "Something", **given: Any) -> str:
-        """A new task."""
-        return self.fabric.create(title, **{"review": False, **given}).task_id
+def start(fabric: Fabric, kind: str, task_id: str, sender: str, *to: str, **given: Any) -> Handoff:
+    """A new handoff with what its type needs."""
+    needed: dict[str, dict[str, Any]] = {
+        "sequential": {"segment_complete": True},
+        "delegation": {"timeout": "5m"},
+        "escalation": {"rationale": "beyond me"},
+    }
+    given = {"reason": "needs it"} | needed.get(kind, {}) | given
+    started = fabric.handoff_new(type=kind, task_id=task_id, from_agent=sender, to=list(to), **given)
+    return fabric.handoff_show(started.handoff_id)
 
-    def hand(self, to: str, kind: str = "delegation", *, task: str | None = None, **given: Any) -> Handoff:
-        """Hand a task over to somebody, from pm unless said; the record."""
-        given.setdefault("timeout", "5m" if kind == "delegation" else None)
-        if kind == "escalation":
-            given.setdefault("rationale", "beyond me")
-        begun = self.fabric.handoff_new(
-            type=kind, task_id=task or self.task(), reason="needs it", to=[to] if to else [], **given
-        )
-        assert isinstance(begun.handoff_id, str)
-        return self.fabric.handoff_show(begun.handoff_id)
 
-    def tick(self, *, dry_run: bool = False) -> Ticked:
-        """What the scheduler does now, or would do."""
-        return self.scheduler.ticked(dry_run=dry_run)
+def refuses(code: str, call: Any, /, *args: Any, **given: Any) -> AofError:
+    """The refusal of a call, which must have this code."""
+    with pytest.raises(AofError) as caught:
+        call(*args, **given)
+    assert caught.value.code == code, (caught.value.code, caught.value.message)
+    assert caught.value.hint
+    return caught.value
 
-    def actions(self, *, dry_run: bool = False) -> list[str]:
-        """The names of what it does about handoffs and agents."""
-        done = self.tick(dry_run=dry_run).actions
-        return [one.action for one in done if one.action.startswith(("handoff", "health"))]
 
-    def now(self, handoff: Handoff) -> Handoff:
-        """The record as it is now."""
-        return self.fabric.handoff_show(handoff.id)
+def audited(fabric: Fabric, handoff_id: str) -> list[str]:
+    """The steps of a handoff that are audit records, in order."""
+    return [event.payload["audit"]["event_type"] for event in told(fabric, handoff_id) if "audit" in event.payload]
 
-    def last(self, handoff: Handoff) -> Handoff:
-        """Where the handoff has gone: the record that followed it last."""
-        here = self.now(handoff)
-        while here.forwarded_to is not None:
-            here = self.fabric.handoff_show(here.forwarded_to)
-        return here
 
-    def audit(self, handoff: Handoff) -> list[str]:
-        """The steps of a handoff, as the audit has them."""
-        return [one.event_type for one in self.records(handoff)]
+def told(fabric: Fabric, handoff_id: str | None = None, kind: str | None = None) -> list[Event]:
+    """The events about a handoff, or about all of them; of one kind."""
+    return [
+        event
+        for event in fabric.events()
+        if event.type.startswith(("handoff.", "delegation."))
+        and (handoff_id is None or event.payload.get("handoffId") == handoff_id)
+        and kind in (None, event.type)
+    ]
 
-    def records(self, handoff: Handoff) -> tuple[AuditRecord, ...]:
-        """Its audit records."""
-        return self.fabric.audit(handoff=handoff.id).records
 
-    def events(self, kind: str, handoff: Handoff | None = None) -> list[dict[str, Any]]:
-        """The payloads of the events of a type."""
-        found = (event.payload for event in self.fabric.events() if event.type == kind)
-        return [one for one in found if handoff is None or one.get("handoffId") == handoff.id]
-
-    def available(self, agent: str) -> bool:
-        """Whether the org chart's view says that the agent can be reached."""
-        (found,) = [one for one in self.fabric.org_show()["agents"] if one["id"] == agent]
-        return bool(found["available"])
+def shown(fabric: Fabric, handoff: Handoff) -> Handoff:
+    """The handoff as it is now."""
+    return fabric.handoff_show(handoff.id)

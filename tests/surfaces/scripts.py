@@ -209,6 +209,45 @@ def sharing(tape: Tape) -> None:
     tape.refused("context_show", "task_not_found", task_id=MISSING)
 
 
+def handing(tape: Tape) -> None:
+    top = tape.task("Whole")
+    tape.ask("claim", task_id=top, agent="tester")
+    part, other = tape.task("Part", parent_id=top), tape.task("Other")
+    new = {"type": "delegation", "task_id": part, "to": ["bob"], "reason": "needs a test"}
+    tape.refused("handoff_new", "invalid", **new)
+    tape.refused("handoff_new", "invalid", **(new | {"type": "parallel"}))
+    tape.refused("handoff_new", "invalid", type="escalation", task_id=top, reason="unclear")
+    tape.refused("handoff_new", "task_not_found", **(new | {"task_id": MISSING, "timeout": "5m"}))
+    tape.refused("handoff_new", "segment_open", **(new | {"type": "sequential", "task_id": top}))
+    tape.ask("handoff_new", **new, timeout="5m", capabilities=["python:0.5"], variables={"input": {"rows": [1]}})
+    (one,) = tape.elsewhere.handoff_list()
+    tape.refused("handoff_return", "handoff_not_accepted", handoff_id=one.id, agent="bob", status="success")
+    tape.refused("handoff_accept", "not_addressee", handoff_id=one.id, agent="cem")
+    tape.refused("handoff_reject", "invalid", handoff_id=one.id, agent="bob", reason=" ")
+    tape.ask("handoff_defer", handoff_id=one.id, agent="bob", reason="after lunch")
+    tape.ask("handoff_resend", handoff_id=one.id)
+    tape.ask("handoff_accept", handoff_id=one.id[:8], agent="bob", estimated_completion="2026-03-02T12:00:00Z")
+    tape.ask("handoff_show", handoff_id=one.id)
+    tape.ask(
+        "handoff_return", handoff_id=one.id, agent="bob", status="partial", result={"left": [2]}, tokens_consumed=7
+    )
+    tape.refused("handoff_return", "already_returned", handoff_id=one.id, agent="bob", status="success")
+    tape.ask("handoff_new", type="broadcast", task_id=top, to=["bob", "cem"], reason="look", aggregation="any")
+    first = next(one for one in tape.elsewhere.handoff_list(task=top) if one.to_agent == "bob" and one.task_id == top)
+    tape.ask("handoff_withdraw", handoff_id=first.id, reason="never mind")
+    tape.ask("handoff_group", group_id=first.id)
+    tape.refused("handoff_group", "handoff_not_found", group_id=one.id)
+    tape.ask("handoff_new", type="escalation", task_id=other, to=["bob"], reason="unclear", rationale="two readings")
+    up = tape.elsewhere.handoff_list(task=other)[0]
+    tape.refused("handoff_escalate", "handoff_not_accepted", handoff_id=up.id, agent="bob", rationale="not me")
+    tape.elsewhere.handoff_accept(up.id, agent="bob")
+    tape.ask("handoff_escalate", handoff_id=up.id, agent="bob", to_agent="cem", rationale="not me")
+    last = tape.elsewhere.handoff_list(task=other)[-1]
+    tape.ask("handoff_answer", handoff_id=last.id, agent="cem", text="the first one")
+    tape.ask("handoff_list", task=other, from_agent="tester", state="completed")
+    tape.ask("handoff_chain", task_id=other)
+
+
 def gating(tape: Tape) -> None:
     task_id = tape.task("In no workflow")
     tape.ask("workflow_check")
@@ -229,6 +268,7 @@ SCRIPTS: tuple[Script, ...] = (
     looking,
     teaming,
     sharing,
+    handing,
     gating,
     looking_after,
 )

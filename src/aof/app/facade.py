@@ -467,7 +467,7 @@ class Facade:
         return self.services.org.org_show()
 
     def org_load(self) -> dict[str, int]:
-        """How many running tasks each agent holds; those that hold none are left out."""
+        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
         return self.services.org.org_load()
 
     def org_route(
@@ -549,8 +549,13 @@ class Facade:
         wait: bool | None = None,
         segment_complete: bool = False,
         history: Sequence[Any] = (),
+        transfer_mode: str | None = None,
+        max_messages: int | None = None,
+        include: dict[str, bool] | None = None,
+        summary: str | None = None,
         variables: dict[str, Any] | None = None,
         artifacts: Sequence[Any] = (),
+        coordinate: bool = False,
         budget: float | None = None,
         deadline: str | None = None,
         run: str | None = None,
@@ -574,8 +579,13 @@ class Facade:
             wait=wait,
             segment_complete=segment_complete,
             history=history,
+            transfer_mode=transfer_mode,
+            max_messages=max_messages,
+            include=include,
+            summary=summary,
             variables=variables,
             artifacts=artifacts,
+            coordinate=coordinate,
             budget=budget,
             deadline=deadline,
             run=run,
@@ -695,6 +705,10 @@ class Facade:
         The state `open` stands for every one that something is still to come of.
         """
         return self.services.handoffs.handoff_list(task=task, from_agent=from_agent, to_agent=to_agent, state=state)
+
+    def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
+        """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
+        return self.services.handoffs.handoff_inbox(agent)
 
     def handoff_group(self, group_id: str) -> Group:
         """What the returns of a broadcast come to; any of its handoffs stands for it too."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.core.model.handoffs.record import Handoff
-from tests.support.handoffs import MOMENT, HandoffTeam, started
+from tests.support.handoff_team import MOMENT, HandoffTeam, started
 from tests.support.requirements import requirement
 
 CHAIN: dict[str, Any] = {"roles": {"reviewer": {"agents": ["rev"]}}, "escalation": ["reviewer", "human"]}

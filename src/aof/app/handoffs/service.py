@@ -8,6 +8,8 @@ import msgspec
 
 from aof.app.handoffs import chain, handoff_results, lookup
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
+from aof.core.model.org_chart import HUMAN
+from aof.ports.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +50,13 @@ class HandoffService:
         wait: bool | None = None,
         segment_complete: bool = False,
         history: Sequence[Any] = (),
+        transfer_mode: str | None = None,
+        max_messages: int | None = None,
+        include: dict[str, bool] | None = None,
+        summary: str | None = None,
         variables: dict[str, Any] | None = None,
         artifacts: Sequence[Any] = (),
+        coordinate: bool = False,
         budget: float | None = None,
         deadline: str | None = None,
         run: str | None = None,
@@ -71,6 +78,10 @@ class HandoffService:
             "wait": wait,
             "segment_complete": segment_complete,
             "history": list(history),
+            "transfer": _known(
+                transfer_mode=transfer_mode, max_messages=max_messages, include=include, summary=summary
+            ),
+            "coordinate": coordinate,
             "variables": variables or {},
             "artifacts": list(artifacts),
             "budget": budget,
@@ -217,6 +228,14 @@ class HandoffService:
             and (state in (None, handoff.state) or (state == "open" and handoff.is_open))
         )
 
+    def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
+        """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
+        store = self._environment.store
+        handed = store.find(Query(open_handoffs=True)).tasks
+        person = agent in self._environment.policy.maintainers
+        names = (agent, HUMAN) if person else (agent,)
+        return tuple(one for one in store.handoffs(handed) if one.is_open and one.to_agent in names)
+
     def handoff_group(self, group_id: str) -> Group:
         """What the returns of a broadcast come to; any of its handoffs stands for it too."""
         every = self._environment.store.handoffs()
@@ -252,6 +271,10 @@ class HandoffService:
     def _records(self, done: Done) -> tuple[Handoff, ...]:
         assert done.task is not None
         return self._environment.store.handoffs((done.task,))
+
+
+def _known(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _duration(given: float | str | None) -> str | None:

@@ -141,7 +141,7 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        work = work_of(whole, agent, claimed, hop, earlier)
+        work = work_of(whole, agent, claimed, hop, earlier, self._fabric.store.handoffs((whole,)))
         try:
             self.runner.start(work)
         except RunnerFailed as error:

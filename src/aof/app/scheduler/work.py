@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent
 from aof.core.model.run import Run
@@ -17,8 +18,15 @@ _GRACE = 5.0
 _NONCE = 16  # bytes
 
 
-def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier: Iterable[Run]) -> Work:
-    """The work of a claimed run; `earlier` are the runs of the task before it."""
+def work_of(  # noqa: PLR0917 - all that a worker is told
+    task: Task,
+    agent: Agent,
+    claimed: Claimed,
+    hop: str | None,
+    earlier: Iterable[Run],
+    handoffs: Iterable[Handoff] = (),
+) -> Work:
+    """The work of a claimed run; `earlier` are the runs of the task before it, `handoffs` those of the task."""
     runner = agent.runner
     return Work(
         task_id=task.id,
@@ -32,9 +40,16 @@ def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier
         env=runner.env,
         inherit_env=runner.inherit_env,
         cwd=runner.cwd,
-        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop, _under(handoffs, agent.id)),
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),
         messages=runner.messages,
         grace=(runner.grace_ms or _GRACE * 1000) / 1000,
     )
+
+
+def _under(handoffs: Iterable[Handoff], agent: str) -> list[Handoff]:
+    """The handoffs that the agent works under: those that it accepted, and the last that brought it the task."""
+    own = [one for one in handoffs if one.to_agent == agent]
+    came = [one for one in own if one.type == "sequential" and one.state == "completed"]
+    return [*came[-1:], *(one for one in own if one.state == "accepted")]

@@ -50,8 +50,7 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     handler = _HANDLERS.get(event.type)
     if handoff is None or handler is None:
         return handoff
-    ended = event.type == "handoff.escalated" and not handoff.is_open  # it stays what it was when it goes on elsewhere
-    state = handoff.state if ended else state_after(event) or handoff.state
+    state = (state_after(event) or handoff.state) if handoff.is_open else handoff.state  # an end is final
     return _replace(handoff, state=state, rev=event.seq, **handler(handoff, event))
 
 
@@ -117,6 +116,8 @@ def _ended(_handoff: Handoff, event: Event) -> dict[str, Any]:
 
 def _escalated(handoff: Handoff, event: Event) -> dict[str, Any]:
     changes = _closed(event) if "forwarded_to" in event.payload else {}
+    if handoff.closed_at is not None:
+        changes.pop("closed_at", None)
     if "assessment" in event.payload:
         said = msgspec.convert(event.payload["assessment"] | {"at": event.timestamp}, prepare_type(Assessment))
         changes["assessments"] = (*handoff.assessments, said)
@@ -148,6 +149,12 @@ def _timed_out(handoff: Handoff, event: Event) -> dict[str, Any]:
     return {"timeouts": handoff.timeouts + 1, "timed_out_at": event.timestamp}
 
 
+def _informed(handoff: Handoff, event: Event) -> dict[str, Any]:
+    variables = handoff.context.context_variables
+    after = variables | {"custom": variables.get("custom", {}) | event.payload["variables"]}
+    return {"context": _replace(handoff.context, context_variables=after)}
+
+
 def _delivered(_handoff: Handoff, event: Event) -> dict[str, Any]:
     return {"resent_at": event.timestamp}
 
@@ -168,4 +175,5 @@ _HANDLERS: Final[dict[str, Callable[[Handoff, Event], dict[str, Any]]]] = {
     "handoff.reminded": _reminded,
     "handoff.timeout": _timed_out,
     "handoff.delivered": _delivered,
+    "handoff.informed": _informed,
 }

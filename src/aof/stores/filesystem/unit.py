@@ -244,6 +244,7 @@ class FilesystemUnit(IndexQuestions):
             elif event.type in RUN_EVENTS:
                 if event.type == "task.attempt.started":
                     change.begins = True
+                    change.ended_run = change.run  # one that ends in the same commit, such as a sender's
                     change.earlier_runs = change.before.task.retry.attempts if change.before.task else 0
                 elif change.run is None:
                     change.run = self.run(event.task_id)
@@ -368,6 +369,8 @@ class FilesystemUnit(IndexQuestions):
     def _write(self, task_id: str, change: Change) -> None:
         store, files = self._store, self._store.files
         folder = folder_of(change.task)
+        if change.ended_run is not None:
+            files.write_run(task_id, "run.json", document(change.ended_run), new=False)
         if change.begins:
             files.begin_run(task_id, change.earlier_runs)
         if change.hops is not None:

@@ -11,6 +11,7 @@ from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Reason, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 from aof.core.handoffs.lifecycle.aggregation import Group
+from aof.core.model.handoffs.history import TransferMode
 from aof.core.model.handoffs.record import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus
 from aof.core.model.org_chart import Risk
 
@@ -65,6 +66,20 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
     history: Annotated[list[Any], param("message of the conversation so far", Spelling(metavar="JSON"))] | UnsetType = (
         UNSET
     )
+    transfer_mode: Annotated[TransferMode, param("how much of the conversation goes along")] | UnsetType = UNSET
+    max_messages: Annotated[int, param("at most so many messages", ge=0)] | UnsetType = UNSET
+    include: (
+        Annotated[
+            dict[str, bool],
+            param(
+                "kind of messages: system_messages, tool_calls, tool_results, agent_reasoning",
+                Spelling(metavar="K=JSON"),
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    summary: Annotated[str, param("summary of the conversation")] | UnsetType = UNSET
+    coordinate: Annotated[bool, param("receivers of a broadcast see what the others bring back")] | UnsetType = UNSET
     variables: (
         Annotated[dict[str, Any], param("context variable", Spelling(option="--var", metavar="K=JSON"))] | UnsetType
     ) = UNSET

@@ -46,7 +46,9 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             names |= capacity.locks(chart, agent)
         children = frozenset({task.id} if task.metadata.get("waitForChildren") else ())
         below = frozenset(one for task_id in children for one in known.children.get(task_id, ()))
-        return _replace(base, read=read | (below - base.write), names=names, resources=resources, children=children)
+        return _replace(
+            base, read=base.read | read | (below - base.write), names=names, resources=resources, children=children
+        )
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Capability, capacity and autonomy are checked here, whatever the receiver says."""

@@ -34,19 +34,18 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
-        """The task, its handoffs, the task above it, and how much everybody holds.
+        """The task, its handoffs, the tasks above it, of which the topmost keeps the context, and everybody's load.
 
         The load decides whom to ask first. It is read without the locks of the agents, for it is looked at again under
         the lock when an agent accepts.
         """
         own = frozenset({self.task_id})
-        task = known.tasks.get(self.task_id)
-        above = frozenset({task.parent_id} if task is not None and task.parent_id is not None else ())
+        chain = (self.task_id, *known.above.get(self.task_id, ()))
         waiting = frozenset(
             one.waiting_task_id for one in known.handoffs.get(self.task_id, ()) if one.waiting_task_id is not None
         )
-        write = own | above | waiting
-        return Needs(write=write, handoffs=own, agents=_limited(known))
+        write = own | frozenset(chain[1:2]) | frozenset(chain[-1:]) | waiting
+        return Needs(write=write, read=frozenset(chain) - write, handoffs=own, above=own, agents=_limited(known))
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """A refusal is an event too: whoever asks later finds out who tried what."""

@@ -6,7 +6,6 @@ Must not know how it is answered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from aof.core.handoffs.lifecycle import checks, ownership, targets
 from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of
 from aof.core.handoffs.lifecycle.forwarding import passed_on, started, too_high
 from aof.core.handoffs.lifecycle.kinds import KINDS, URGENCY
+from aof.core.handoffs.lifecycle.payload import assembled
 from aof.core.handoffs.lifecycle.proposal import Proposal, malformed, required
 from aof.core.handoffs.lifecycle.steps import audited, initiated, rejected, step
 from aof.core.model.commands import Decide, NeedsOf, ReportProgress
@@ -27,7 +27,6 @@ from aof.core.model.handoffs.ids import uuid4
 from aof.core.model.handoffs.record import (
     MAX_LEVEL,
     Assessment,
-    Constraints,
     Handoff,
     HandoffContext,
     Rationale,
@@ -57,10 +56,12 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     proposal: Proposal
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """Also the last sign of life of the run whose part is marked as complete."""
+        """Also the file locks of the whole tree, and the last sign of life of a run whose part is marked complete."""
         task = known.tasks.get(self.task_id)
         places = frozenset(task.run_places if task is not None and self.proposal.segment_complete else ())
-        return _replace(super().needs(known, needs), heartbeats=places)
+        top = (self.task_id, *known.above.get(self.task_id, ()))[-1]
+        base = super().needs(known, needs)
+        return _replace(base, heartbeats=places, file_locks=True, trees=frozenset({top}))
 
     def judge(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
         """Everything is checked before anything is sent."""
@@ -89,25 +90,36 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         waiting = self._waiting(records, task)
         drafts: list[Draft] = []
         for handoff in self._records(records, task, level, now, waiting):
-            one = handoff
-            if held is not None:
-                said = Assessment(level=held.level, agent=self.acting, assessment=self.proposal.rationale, at=iso(now))
-                one = _replace(
-                    handoff,
-                    from_agent=held.from_agent,
-                    forwarded_from=held.id,
-                    tried=(*held.tried, held.to_agent),
-                    assessments=(*held.assessments, said),
-                    waiting_task_id=held.waiting_task_id,
-                    waiting_for=held.waiting_for,
-                )
-            routed = self._routed(records, one)
+            routed = self._routed(records, self._going_on(handoff, held, now))
             if isinstance(routed, AofError):
                 return routed
-            drafts += self._opened(records, task, routed, held, now)
-            if waiting is not None and one.number == len(records.handoffs[task.id]) + 1:
-                drafts += ownership.made_to_wait(waiting, routed, now)
+            carried = assembled(records, task, self.proposal, (self.acting, routed.to_agent), now)
+            if isinstance(carried, AofError):
+                return carried
+            if not drafts:  # the same for every receiver
+                drafts += carried.drafts
+            told = msgspec.to_builtins(carried.history)
+            told.pop("messages", None)
+            whole = _replace(routed, context=carried.context, subtask=told.pop("subtask", None), history=told)
+            drafts += self._opened(records, task, whole, held, now)
+            if waiting is not None and whole.number == len(records.handoffs[task.id]) + 1:
+                drafts += ownership.made_to_wait(waiting, whole, now)
         return tuple(drafts)
+
+    def _going_on(self, handoff: Handoff, held: Handoff | None, now: int) -> Handoff:
+        """An escalation that its receiver takes further up stays the matter of the agent that began it."""
+        if held is None:
+            return handoff
+        said = Assessment(level=held.level, agent=self.acting, assessment=self.proposal.rationale, at=iso(now))
+        return _replace(
+            handoff,
+            from_agent=held.from_agent,
+            forwarded_from=held.id,
+            tried=(*held.tried, held.to_agent),
+            assessments=(*held.assessments, said),
+            waiting_task_id=held.waiting_task_id,
+            waiting_for=held.waiting_for,
+        )
 
     def _passes_on(self, one: Handoff) -> bool:
         """Whether the sender has this escalation itself, and takes it further up."""
@@ -161,7 +173,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
                 to_agent=target,
                 type=asked.type,
                 reason=asked.reason,
-                context=self._context(task),
+                context=HandoffContext(task_id=task.id),
                 validation=Validation(
                     required_capabilities=required(asked.capabilities), autonomy_budget=asked.autonomy_budget
                 ),
@@ -179,23 +191,13 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
                 broadcast_group_id=group,
                 aggregation=(asked.aggregation or "all") if kind.several else None,
                 level=level if escalates else 0,
+                coordinate=asked.coordinate and kind.several,
                 urgency=URGENCY[task.priority] if escalates else None,
                 assessments=(first,) if escalates else (),
                 waiting_task_id=waiting.id if waiting is not None else None,
                 waiting_for=(group or own) if waiting is not None else None,
                 owner_before=task.owner,
             )
-
-    def _context(self, task: Task) -> HandoffContext:
-        asked = self.proposal
-        variables: dict[str, Any] = {"task_id": task.id, "custom": asked.variables}
-        return HandoffContext(
-            task_id=task.id,
-            conversation_history=asked.history,
-            context_variables=variables,
-            artifacts=asked.artifacts,
-            constraints=Constraints(budget=asked.budget, deadline=asked.deadline),
-        )
 
     def _waiting(self, records: Records, task: Task) -> Task | None:
         """The sender's task that is held until the return, where that is wanted."""

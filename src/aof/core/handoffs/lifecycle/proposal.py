@@ -24,7 +24,6 @@ from aof.core.validation.required_capabilities import required as asked_for
 
 MOST_TARGETS: Final = 20
 _MOST_LEVEL: Final = 3
-_MESSAGES: Final = 500
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +31,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 
     `no_return` are targets of a broadcast that owe no return. `wait` says whether the sender's own task is held until
     the return; None leaves that to the type. `segment_complete` says that the sender's part of the task is done.
+    `transfer` says how much of the `history` goes along. With `coordinate`, the receivers of a broadcast see what the
+    others bring back.
     """
 
     type: HandoffType
@@ -47,9 +48,11 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     no_return: tuple[str, ...] = ()
     wait: bool | None = None
     segment_complete: bool = False
-    history: tuple[dict[str, Any], ...] = ()
+    history: tuple[Any, ...] = ()
+    transfer: dict[str, Any] = {}
     variables: dict[str, Any] = {}
-    artifacts: tuple[dict[str, Any], ...] = ()
+    artifacts: tuple[Any, ...] = ()
+    coordinate: bool = False
     budget: float | None = None
     deadline: str | None = None
     trigger: Trigger | None = None
@@ -65,9 +68,6 @@ def malformed(asked: Proposal, sender: str) -> AofError | None:
         or _bad_rationale(asked)
         or bad_capabilities("capabilities", list(asked.capabilities))
         or _bad_figures(asked)
-        or limits.data("variables", asked.variables)
-        or limits.data("artifacts", asked.artifacts)
-        or limits.data("history", asked.history, limits.BODY)
     )
 
 
@@ -117,8 +117,6 @@ def _bad_figures(asked: Proposal) -> AofError | None:
     level = asked.autonomy_budget
     if level is not None and not 0 <= level <= _MOST_LEVEL:
         return InvalidInput(f"'autonomy_budget' cannot be {level}", "give a level from 0 to 3")
-    if len(asked.history) > _MESSAGES:
-        return InvalidInput(f"'history' has {len(asked.history)} messages, the limit is {_MESSAGES}", "send fewer")
     return bad_moment("deadline", asked.deadline)
 
 

@@ -17,6 +17,7 @@ from aof.core.handoffs.lifecycle.aggregation import aggregated
 from aof.core.handoffs.lifecycle.answers import Accept, released
 from aof.core.handoffs.lifecycle.command import OnHandoff
 from aof.core.handoffs.lifecycle.forwarding import closed, unaccepted
+from aof.core.handoffs.lifecycle.payload import addition
 from aof.core.handoffs.lifecycle.steps import ended, step
 from aof.core.model.commands import Decide, NeedsOf
 from aof.core.model.events import Draft
@@ -53,7 +54,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
     content_type: ContentType | None = None
     to_agent: str | None = None
     variables_changed: dict[str, Any] = {}  # noqa: RUF012 - a struct copies it
-    artifacts_produced: tuple[dict[str, Any], ...] = ()
+    artifacts_produced: tuple[Any, ...] = ()
     tokens_consumed: int | None = None
     notes: str = ""
 
@@ -70,7 +71,8 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
     def _processed(self, records: Records, task: Task, handoff: Handoff, brought: Return, now: int) -> Verdict:
         if not handoff.return_protocol.expected:
             return _unexpected(handoff)
-        return Decision(drafts=processed(records, task, handoff, brought, now), agent=self.acting)
+        drafts = processed(records, task, handoff, brought, now)
+        return drafts if isinstance(drafts, AofError) else Decision(drafts=drafts, agent=self.acting)
 
     def _too_late(self, handoff: Handoff, brought: Return) -> Verdict:
         """Why it is not applied; what came from an agent that was replaced stays on the record."""
@@ -134,7 +136,9 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
         )
 
 
-def processed(records: Records, task: Task, handoff: Handoff, brought: Return, now: int) -> tuple[Draft, ...]:
+def processed(
+    records: Records, task: Task, handoff: Handoff, brought: Return, now: int
+) -> tuple[Draft, ...] | AofError:
     """The return, its closing record, and what follows: context, ownership, and whoever waited for it."""
     outcome = _OUTCOMES[brought.status]
     over = msgspec.structs.replace(
@@ -144,9 +148,25 @@ def processed(records: Records, task: Task, handoff: Handoff, brought: Return, n
         returned=brought,
     )
     told = step("handoff.returned", handoff, **{"return": msgspec.to_builtins(brought)})
+    updates = brought.context_updates
+    added = addition(records, task, handoff.to_agent, updates.variables_changed, updates.artifacts_produced, now)
+    if isinstance(added, AofError):
+        return added
     more: dict[str, Any] = {"group": group} if (group := _group(records, over)) else {}
     closing = ended(task, handoff, outcome, now, returned=brought, **more)
-    return (told, *closing, *ownership.given_back(task, handoff), *released(records, over))
+    others = _told_to_others(records, over)
+    return (told, *added.drafts, *closing, *others, *ownership.given_back(task, handoff), *released(records, over))
+
+
+def _told_to_others(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+    """Where a broadcast is coordinated, its other receivers see what this one has changed."""
+    assert handoff.returned is not None
+    changed = handoff.returned.context_updates.variables_changed
+    if not (handoff.coordinate and changed):
+        return ()
+    group = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
+    open_ones = (one for one in group if one.id != handoff.id and one.is_open)
+    return tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in open_ones)
 
 
 def _group(records: Records, handoff: Handoff) -> dict[str, Any] | None:

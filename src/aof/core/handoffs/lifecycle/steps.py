@@ -11,6 +11,7 @@ import msgspec
 
 from aof.core.handoffs import audit
 from aof.core.handoffs.audit import AuditStep, Outcome
+from aof.core.handoffs.file_locks import unlocked
 from aof.core.model.events import Draft
 from aof.core.model.handoffs.record import Checks, Handoff, Return
 from aof.core.model.task import Task
@@ -115,4 +116,11 @@ def ended(
         payload["closed_reason"] = reason
     kind = "handoff.completed" if good else "handoff.failed"
     closing = step(kind, handoff, told, outcome=outcome, **payload)
-    return closing, step("handoff.released", handoff)
+    return (closing, *_unlocked(task, handoff), step("handoff.released", handoff))
+
+
+def _unlocked(task: Task, handoff: Handoff) -> tuple[Draft, ...]:
+    """The receiver's locks end with the handoff; where the task has passed to the receiver, they are its run's."""
+    own = tuple(lock for lock in task.locks if lock.agent == handoff.to_agent)
+    runs = dict.fromkeys(lock.run_id for lock in own) if handoff.type != "sequential" else ()
+    return tuple(unlocked(task, tuple(lock for lock in own if lock.run_id == run), "handoff_over") for run in runs)

@@ -138,7 +138,7 @@ class ContextUpdates(_Part, frozen=True, kw_only=True):
     """What a return changes in the context that the agents of the workflow share."""
 
     variables_changed: dict[str, Any] = {}
-    artifacts_produced: tuple[dict[str, Any], ...] = ()
+    artifacts_produced: tuple[Any, ...] = ()
 
 
 class ReturnAudit(_Part, frozen=True, kw_only=True):
@@ -218,7 +218,8 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     level: int = 0
     urgency: Urgency | None = None
     assessments: tuple[Assessment, ...] = ()
-    history_mode: str | None = None
+    history: dict[str, Any] | None = None
+    coordinate: bool = False
     subtask: str | None = None
     routing: RoutingChoice | None = None
     checks: Checks | None = None
