@@ -103,7 +103,7 @@ def test_a_new_file_that_is_no_file_is_named_and_never_taken_in(root: Path, make
         found = problems(fabric)
         assert "tasks/ready/TASK-2026-01-01-001.md" in found
         if make is not huge:  # a Markdown file without an ID waits to be named
-            assert "no task's file" in found["tasks/ready/notes.md"]
+            assert "not a task's file" in found["tasks/ready/notes.md"]
 
 
 @pytest.mark.parametrize("make", UNFIT, ids=lambda make: make.__name__)
@@ -162,7 +162,7 @@ def test_a_file_that_grows_beyond_the_limit_while_it_is_read_is_given_up(tmp_pat
 def test_settings_that_are_no_file_are_named_and_nobody_waits_for_them(root: Path, make: Make) -> None:
     (root / "aof.toml").unlink()
     make(root / "aof.toml")
-    with pytest.raises(SettingsUnusable, match=r"no regular file|bytes"):
+    with pytest.raises(SettingsUnusable, match=r"not a regular file|bytes"):
         open_fabric(root, actor="pm")
 
 
@@ -174,7 +174,7 @@ def test_tokens_that_are_no_file_are_named_and_let_nobody_in(root: Path, make: M
     (root / "tokens.json").unlink()
     make(root / "tokens.json")
     for ask in (lambda: tokens.recognise(known, token, 0), lambda: create_token(str(root), "bob", None)):
-        with pytest.raises(AofError, match=r"no regular file|bytes|symbolic link"):
+        with pytest.raises(AofError, match=r"not a regular file|bytes|symbolic link"):
             ask()
 
 

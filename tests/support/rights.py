@@ -135,6 +135,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("context_set", "running", "write to the shared context", variables={"branch": "main"}, scope="shared"),
     *_both("context_decide", "running", "record a decision", description="REST"),
     *_both("context_artifact", "running", "record an artifact", path="outputs/api.md"),
+    Case("ask whether to begin a task", "preflight"),
+    *_both("preflight", "running", "ask how long a run may go on", point="duration", amount=5),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
     *_both("handoff_new", "running", "escalate a running task", type="escalation", reason="unclear", rationale="why"),

@@ -9,8 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.stores.filesystem.io.disk import Disk
@@ -71,6 +70,14 @@ def beat(task_id: str = ONE, agent: str = "ada") -> Command:
 
 def progress(task_id: str = ONE, agent: str = "ada") -> Command:
     return lambda t: t.fabric.progress(task_id, agent=agent, run=_run(t, task_id), text="half way", percent=50)
+
+
+def lock(path: str, task_id: str = ONE) -> Command:
+    return lambda t: t.fabric.lock(path, task_id=task_id, run=_run(t, task_id))
+
+
+def share(task_id: str = ONE) -> Command:
+    return lambda t: t.fabric.context_set(task_id, variables={"port": 8080}, run=_run(t, task_id))
 
 
 def complete(task_id: str = ONE, agent: str = "ada") -> Command:
@@ -210,6 +217,7 @@ STORIES: dict[str, Story] = {
     "claim again": Story(_FAILED_ONCE, (claim(agent="bob"),)),
     "claim a third time": Story((*_FAILED_ONCE, claim(), beat(), release()), (claim(agent="bob"), beat(agent="bob"))),
     "progress": Story((create(), claim()), (progress(),)),
+    "lock and share": Story((create(), claim(), lock("docs")), (lock("src"), share())),
     "complete without review": Story((create(review=False), own_files(), claim(), beat()), (complete(),)),
     "complete what another waits for": Story(
         (create(review=False), create("After it", depends_on=[ONE]), claim()), (complete(),)

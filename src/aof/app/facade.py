@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -268,66 +268,82 @@ class Facade:
         reason: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
         return self.services.tasks.update(
-            task_id, body=body, status=status, reason=reason, run=run, agent=agent, actor=actor
+            task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
-    def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
+    def edit(self, task_id: str, *, key: str | None = None, actor: str | None = None, **changes: Any) -> Edited:
         """Change title, description, priority, routing and the like."""
-        return self.services.tasks.edit(task_id, actor=actor, **changes)
+        return self.services.tasks.edit(task_id, key=key, actor=actor, **changes)
 
-    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def cancel(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.tasks.cancel(task_id, reason=reason, actor=actor)
+        return self.services.tasks.cancel(task_id, reason=reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self.services.tasks.settle(task_id, actor=actor)
 
-    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
+    def block(
+        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.tasks.block(task_id, reason=reason, kind=kind, actor=actor)
+        return self.services.tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
 
-    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Make a blocked task ready again."""
-        return self.services.tasks.unblock(task_id, actor=actor)
+        return self.services.tasks.unblock(task_id, key=key, actor=actor)
 
-    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def pause(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.tasks.pause(task_id, reason=reason, actor=actor)
+        return self.services.tasks.pause(task_id, reason=reason, key=key, actor=actor)
 
-    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Let a paused task go on."""
-        return self.services.tasks.resume(task_id, actor=actor)
+        return self.services.tasks.resume(task_id, key=key, actor=actor)
 
-    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
+    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.tasks.retry(task_id, reason=reason, actor=actor)
+        return self.services.tasks.retry(task_id, reason=reason, key=key, actor=actor)
 
-    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Put a finished task away."""
-        return self.services.tasks.archive(task_id, actor=actor)
+        return self.services.tasks.archive(task_id, key=key, actor=actor)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""
-        return self.services.tasks.dep_add(task_id, blocker_id, actor=actor)
+        return self.services.tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task no longer wait for another one."""
-        return self.services.tasks.dep_remove(task_id, blocker_id, actor=actor)
+        return self.services.tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
 
     def link(
-        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self.services.tasks.link(task_id, kind, target, reason=reason, actor=actor)
+        return self.services.tasks.link(task_id, kind, target, reason=reason, key=key, actor=actor)
 
-    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
+    def unlink(
+        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Remove a link between a task and something else."""
-        return self.services.tasks.unlink(task_id, kind, target, actor=actor)
+        return self.services.tasks.unlink(task_id, kind, target, key=key, actor=actor)
 
     def claim(
         self,
@@ -363,10 +379,16 @@ class Facade:
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
 
     def release(
-        self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
+        self,
+        task_id: str,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        reason: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason)
+        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
 
     def progress(
         self,
@@ -380,6 +402,7 @@ class Facade:
         facts: dict[str, Any] | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Reported:
         """Report progress of the current run."""
         return self.services.runs.progress(
@@ -392,6 +415,7 @@ class Facade:
             facts=facts,
             run=run,
             agent=agent,
+            key=key,
         )
 
     def complete(
@@ -410,6 +434,7 @@ class Facade:
         hop: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
@@ -427,6 +452,7 @@ class Facade:
             hop=hop,
             run=run,
             agent=agent,
+            key=key,
             actor=actor,
         )
 
@@ -440,23 +466,36 @@ class Facade:
         retryable: bool = True,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
         return self.services.runs.fail(
-            task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent
+            task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
     def approve(
-        self, task_id: str, *, reason: str | None = None, hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.runs.approve(task_id, reason=reason, hop=hop, actor=actor)
+        return self.services.runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
 
     def reject(
-        self, task_id: str, *, blockers: Sequence[str], hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        blockers: Sequence[str],
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, actor=actor)
+        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, key=key, actor=actor)
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -762,7 +801,7 @@ class Facade:
         """Give back a lock of a run, or all that it has."""
         return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
 
-    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
         return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
 
@@ -787,10 +826,18 @@ class Facade:
         )
 
     def context_decide(
-        self, task_id: str, *, description: str, run: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        description: str,
+        risk: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
     ) -> DecisionRecorded:
-        """Record a decision for all agents of the workflow."""
-        return self.services.shared_work.context_decide(task_id, description=description, run=run, actor=actor)
+        """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
+        return self.services.shared_work.context_decide(
+            task_id, description=description, risk=risk, run=run, actor=actor
+        )
 
     def context_artifact(
         self,

@@ -11,18 +11,18 @@ from aof.core.handoffs.history import BYTES, DEFAULT_MODES, messages_from, polic
 from aof.core.model.handoffs.history import (
     MESSAGE_KINDS,
     TRANSFER_MODES,
+    ConversationMessage,
     HistoryInclude,
     HistoryPolicy,
-    Message,
     TransferredHistory,
 )
 from tests.core.handoffs.test_context import OTHER, TOP, task
 
-FIFTY = tuple(Message(content=f"message {number}") for number in range(50))
-ONE_EACH = tuple(Message(content=kind, kind=kind) for kind in MESSAGE_KINDS)
+FIFTY = tuple(ConversationMessage(content=f"message {number}") for number in range(50))
+ONE_EACH = tuple(ConversationMessage(content=kind, kind=kind) for kind in MESSAGE_KINDS)
 
 
-def sent(messages: tuple[Message, ...], kind: str = "escalation", **policy: Any) -> TransferredHistory:
+def sent(messages: tuple[ConversationMessage, ...], kind: str = "escalation", **policy: Any) -> TransferredHistory:
     history = transferred(messages, kind, HistoryPolicy(**policy), task(body="Write the endpoint.\n"))
     assert isinstance(history, TransferredHistory), history
     return history
@@ -42,10 +42,10 @@ def test_full_delivers_every_message_and_the_other_modes_deliver_less() -> None:
 
 
 def test_relevant_is_what_is_marked_or_about_the_task() -> None:
-    about = Message(content="the port", task_id=TOP)
-    named = Message(content=f"see {TOP}")
-    marked = Message(content="the key", task_id=OTHER, relevant=True)
-    others = (Message(content="lunch"), Message(content="the door", task_id=OTHER))
+    about = ConversationMessage(content="the port", task_id=TOP)
+    named = ConversationMessage(content=f"see {TOP}")
+    marked = ConversationMessage(content="the key", task_id=OTHER, relevant=True)
+    others = (ConversationMessage(content="lunch"), ConversationMessage(content="the door", task_id=OTHER))
     assert sent((about, *others, named, marked), transfer_mode="relevant_only").messages == (about, named, marked)
     assert sent(others, transfer_mode="relevant_only").messages == ()
 
@@ -127,8 +127,8 @@ def test_what_is_no_policy_is_refused(given: dict[str, Any]) -> None:
 
 def test_texts_and_objects_are_messages() -> None:
     assert messages_from(["hello", {"content": "ls", "kind": "tool_call", "agent": "ada"}]) == (
-        Message(content="hello"),
-        Message(content="ls", kind="tool_call", agent="ada"),
+        ConversationMessage(content="hello"),
+        ConversationMessage(content="ls", kind="tool_call", agent="ada"),
     )
     assert policy_from({"transfer_mode": "full", "max_messages": 3}) == HistoryPolicy(
         transfer_mode="full", max_messages=3
@@ -136,7 +136,7 @@ def test_texts_and_objects_are_messages() -> None:
 
 
 def test_a_history_has_a_limit_in_bytes_and_the_refusal_says_what_fits() -> None:
-    long = tuple(Message(content="x" * 9_000) for _ in range(BYTES // 9_000 + 1))
+    long = tuple(ConversationMessage(content="x" * 9_000) for _ in range(BYTES // 9_000 + 1))
     refusal = transferred(long, "escalation", HistoryPolicy(), task())
     assert isinstance(refusal, AofError)
     assert "max_messages" in refusal.hint

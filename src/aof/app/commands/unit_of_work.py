@@ -15,9 +15,10 @@ import msgspec
 from aof.core.engine import decide, needs
 from aof.core.errors.base import AofError, Unavailable
 from aof.core.errors.tasks import AnotherTask, UnreadableTask
+from aof.core.evolve.task import evolve
 from aof.core.model import commands
 from aof.core.model.commands import ImportEdit, OnTask
-from aof.core.model.events import Event
+from aof.core.model.events import Event, is_remark
 from aof.core.model.ids import TAG_DIGITS, run_place
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -54,7 +55,9 @@ def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done
     while True:
         try:
             with store.unit(scope) as unit:
-                return _within(unit, scope, clock, policy, command)
+                done = _within(unit, scope, clock, policy, command)
+                again = done.decision.repeats
+                return done if again is None else _answered(store, command.task_id, again, done.decision)
         except ScopeTooNarrow as wider:
             scope = scope.union(wider.scope)
 
@@ -86,6 +89,19 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
                 raise
     subject = verdict.replayed or command.task_id
     return Done(unit.task(subject), events, verdict)
+
+
+def _answered(store: Store, task_id: str, key: str, decision: Decision) -> Done:
+    """What a command did when it was first given: its events, and the task as they left it."""
+    history = tuple(store.events(task_id=task_id))
+    asked = next(event for event in reversed(history) if event.payload.get("idempotency", {}).get("value") == key)
+    place, size = asked.commit
+    end = asked.seq - place + size
+    task: Task | None = None
+    for event in history:
+        if event.seq <= end and not is_remark(event):
+            task = evolve(task, event)
+    return Done(task, tuple(event for event in history if asked.seq <= event.seq <= end), decision)
 
 
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:

@@ -23,7 +23,7 @@ class Unlocked(Result, frozen=True, kw_only=True):
     released: tuple[str, ...]
 
 
-class Locks(Result, frozen=True, kw_only=True):
+class LockList(Result, frozen=True, kw_only=True):
     """Who holds what, since when; `lost` is one whose holder shows no life any more."""
 
     total: int
@@ -42,14 +42,16 @@ class ContextShown(Result, frozen=True, kw_only=True):
     conflicts: str
 
 
-class DecisionRecorded(Result, frozen=True, kw_only=True):
-    """A decision of the workflow."""
+class DecisionRecorded(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A decision of the workflow: `recorded`, or `escalated` by a handoff that has to come back first."""
 
-    decision_id: str
+    state: str
     description: str
-    made_by: str
-    timestamp: str
     task_id: str
+    decision_id: str | None = None
+    made_by: str | None = None
+    timestamp: str | None = None
+    handoff_id: str | None = None
 
 
 class Preflighted(Result, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from aof.app.handoffs import results
 from aof.core.handoffs import context as contexts
-from aof.core.handoffs import file_locks, preflight, shared_context
+from aof.core.handoffs import decisions, file_locks, preflight, shared_context
 from aof.core.model import run as runs
 from aof.core.model.handoffs import context as model
 from aof.core.model.workflow_state import held_leases
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
-    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.core.model.commands import OnTask
     from aof.core.model.handoffs.context import Artifact
     from aof.core.model.task import FileLock, Task
@@ -62,7 +62,7 @@ class SharedWorkService:
         assert done.task is not None
         return results.Unlocked(task_id=done.task.id, released=tuple(released))
 
-    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> Locks:
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
         wanted = project_paths.normalised("path", path) if path is not None else project_paths.WHOLE
         if not isinstance(wanted, str):
@@ -76,7 +76,7 @@ class SharedWorkService:
             for lock in sorted(task.locks, key=lambda lock: lock.path)
             if project_paths.overlap(wanted, lock.path) and agent in (None, lock.agent)
         )
-        return results.Locks(total=len(found), locks=found)
+        return results.LockList(total=len(found), locks=found)
 
     def _lost(self, task: Task) -> frozenset[str]:
         """The runs of a task whose leases are over, though nobody has reclaimed them yet."""
@@ -109,13 +109,30 @@ class SharedWorkService:
         return self.context_show(done.task.id)
 
     def context_decide(
-        self, task_id: str, *, description: str, run: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        description: str,
+        risk: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
     ) -> DecisionRecorded:
-        """Record a decision for all agents of the workflow."""
-        given = {"description": description, "run": run, "actor": actor}
-        event = self._done(shared_context.RecordDecision, task_id, given).events[0]
-        made = {name: event.payload[name] for name in ("decisionId", "description", "madeBy", "taskId")}
-        return msgspec.convert(made | {"timestamp": event.timestamp}, results.DecisionRecorded)
+        """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
+        given = {"description": description, "risk": risk, "run": run, "actor": actor}
+        done = self._done(decisions.RecordDecision, task_id, given)
+        made = next((event for event in done.events if event.type == "context.decided"), None)
+        if made is not None:
+            names = ("decisionId", "description", "madeBy", "taskId")
+            told = {name: made.payload[name] for name in names} | {"timestamp": made.timestamp, "state": "recorded"}
+            return msgspec.convert(told, results.DecisionRecorded)
+        task, agent = self._environment.lookup.get(task_id), str(done.decision.agent)
+        open_one = decisions.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
+        return results.DecisionRecorded(
+            state="escalated",
+            description=description.strip(),
+            task_id=task.id,
+            handoff_id=open_one.id if open_one is not None else None,
+        )
 
     def context_artifact(
         self,

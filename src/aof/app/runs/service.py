@@ -131,10 +131,16 @@ class RunService:
         return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
 
     def release(
-        self, task_id: str, *, run: str | None = None, agent: str | None = None, reason: str | None = None
+        self,
+        task_id: str,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        reason: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self._dispatcher.move(c.Release, task_id, run=run, agent=agent, reason=reason)
+        return self._dispatcher.move(c.Release, task_id, run=run, agent=agent, key=key, reason=reason)
 
     def progress(
         self,
@@ -148,6 +154,7 @@ class RunService:
         facts: dict[str, Any] | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Reported:
         """Report progress of the current run."""
         done = self._dispatcher.on_task(
@@ -155,6 +162,7 @@ class RunService:
             task_id,
             run=run,
             agent=agent,
+            key=key,
             text=text,
             percent=percent,
             phase=phase,
@@ -181,6 +189,7 @@ class RunService:
         hop: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
@@ -190,6 +199,7 @@ class RunService:
             run=run,
             agent=agent,
             actor=actor,
+            key=key,
             summary=summary,
             outcome=outcome,
             blockers=tuple(blockers),
@@ -212,23 +222,36 @@ class RunService:
         retryable: bool = True,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
         return self._dispatcher.move(
-            c.Fail, task_id, run=run, agent=agent, code=code, message=message, cause=cause, retryable=retryable
+            c.Fail, task_id, run=run, agent=agent, key=key, code=code, message=message, cause=cause, retryable=retryable
         )
 
     def approve(
-        self, task_id: str, *, reason: str | None = None, hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self._dispatcher.move(c.Approve, task_id, actor=actor, reason=reason, hop=hop)
+        return self._dispatcher.move(c.Approve, task_id, actor=actor, key=key, reason=reason, hop=hop)
 
     def reject(
-        self, task_id: str, *, blockers: Sequence[str], hop: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        blockers: Sequence[str],
+        hop: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self._dispatcher.move(c.Reject, task_id, actor=actor, blockers=tuple(blockers), hop=hop)
+        return self._dispatcher.move(c.Reject, task_id, actor=actor, key=key, blockers=tuple(blockers), hop=hop)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

@@ -114,11 +114,12 @@ class TaskService:
         reason: str | None = None,
         run: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
         done = self._dispatcher.on_task(
-            c.Update, task_id, run=run, agent=agent, actor=actor, body=body, status=status, reason=reason
+            c.Update, task_id, run=run, agent=agent, actor=actor, key=key, body=body, status=status, reason=reason
         )
         task = require_task(done)
         kinds = {event.type for event in done.events}
@@ -131,9 +132,9 @@ class TaskService:
             secret=done.secret or msgspec.UNSET,
         )
 
-    def edit(self, task_id: str, *, actor: str | None = None, **changes: Any) -> Edited:
+    def edit(self, task_id: str, *, key: str | None = None, actor: str | None = None, **changes: Any) -> Edited:
         """Change title, description, priority, routing and the like."""
-        done = self._dispatcher.on_task(c.Edit, task_id, actor=actor, changes=changes)
+        done = self._dispatcher.on_task(c.Edit, task_id, actor=actor, key=key, changes=changes)
         task = require_task(done)
         fields: Sequence[str] = next(
             (event.payload["fields"] for event in done.events if event.type == "task.updated"), []
@@ -141,55 +142,70 @@ class TaskService:
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
         return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
 
-    def cancel(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def cancel(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self._dispatcher.move(c.CancelTask, task_id, actor=actor, reason=reason)
+        return self._dispatcher.move(c.CancelTask, task_id, actor=actor, key=key, reason=reason)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self._dispatcher.move(c.Settle, task_id, actor=actor)
 
-    def block(self, task_id: str, *, reason: str, kind: str = "blocked", actor: str | None = None) -> Moved:
+    def block(
+        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self._dispatcher.move(c.Block, task_id, actor=actor, reason=reason, kind=kind)
+        return self._dispatcher.move(c.Block, task_id, actor=actor, key=key, reason=reason, kind=kind)
 
-    def unblock(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Make a blocked task ready again."""
-        return self._dispatcher.move(c.Unblock, task_id, actor=actor)
+        return self._dispatcher.move(c.Unblock, task_id, actor=actor, key=key)
 
-    def pause(self, task_id: str, *, reason: str | None = None, actor: str | None = None) -> Moved:
+    def pause(
+        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Hold the task on purpose."""
-        return self._dispatcher.move(c.Pause, task_id, actor=actor, reason=reason)
+        return self._dispatcher.move(c.Pause, task_id, actor=actor, key=key, reason=reason)
 
-    def resume(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Let a paused task go on."""
-        return self._dispatcher.move(c.Resume, task_id, actor=actor)
+        return self._dispatcher.move(c.Resume, task_id, actor=actor, key=key)
 
-    def retry(self, task_id: str, *, reason: str, actor: str | None = None) -> Moved:
+    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self._dispatcher.move(c.RetryTask, task_id, actor=actor, reason=reason)
+        return self._dispatcher.move(c.RetryTask, task_id, actor=actor, key=key, reason=reason)
 
-    def archive(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Put a finished task away."""
-        return self._dispatcher.move(c.ArchiveTask, task_id, actor=actor)
+        return self._dispatcher.move(c.ArchiveTask, task_id, actor=actor, key=key)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""
-        return self._depends(c.AddDependency, task_id, blocker_id, actor)
+        return self._depends(c.AddDependency, task_id, blocker_id, actor, key)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, actor: str | None = None) -> Depends:
+    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task no longer wait for another one."""
-        return self._depends(c.RemoveDependency, task_id, blocker_id, actor)
+        return self._depends(c.RemoveDependency, task_id, blocker_id, actor, key)
 
     def link(
-        self, task_id: str, kind: str, target: str, *, reason: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self._linked(c.AddLink, task_id, kind, target, actor, reason=reason)
+        return self._linked(c.AddLink, task_id, kind, target, actor, key=key, reason=reason)
 
-    def unlink(self, task_id: str, kind: str, target: str, *, actor: str | None = None) -> Moved:
+    def unlink(
+        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+    ) -> Moved:
         """Remove a link between a task and something else."""
-        return self._linked(c.RemoveLink, task_id, kind, target, actor)
+        return self._linked(c.RemoveLink, task_id, kind, target, actor, key=key)
 
     def _linked(
         self, command: type[c.OnTask], task_id: str, kind: str, target: str, actor: str | None, **given: Any
@@ -199,14 +215,16 @@ class TaskService:
             task_id, kind, target = target, {"child": "parent", "blocks": "blocked_by"}[kind], task_id
         if kind == "blocked_by":
             change = self.dep_add if command is c.AddLink else self.dep_remove
-            change(task_id, target, actor=actor)
+            change(task_id, target, actor=actor, key=given.get("key"))
             task = self._environment.lookup.get(task_id)
             return results.Moved(task_id=task.id, status=task.status)
         to_task = kind in ("parent", "source_task")
         target_id = self._resolve(target) if to_task else target
         return self._dispatcher.move(command, task_id, actor=actor, kind=kind, target_id=target_id, **given)
 
-    def _depends(self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None) -> Depends:
+    def _depends(
+        self, kind: type[c.OnTask], task_id: str, blocker_id: str, actor: str | None, key: str | None
+    ) -> Depends:
         blocker = self._resolve(blocker_id)
-        task = require_task(self._dispatcher.on_task(kind, task_id, actor=actor, blocker_id=blocker))
+        task = require_task(self._dispatcher.on_task(kind, task_id, actor=actor, key=key, blocker_id=blocker))
         return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from aof.core.engine import decide_gated, update
+from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
@@ -32,7 +32,17 @@ from aof.core.workflows import control, failures
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
-    """What the command does to what is loaded; the same input always gives the same answer."""
+    """What the command does to what is loaded; the same input always gives the same answer.
+
+    A request that was carried out before is answered again before anything else: its run may have ended since.
+    """
+    if command.key is None:
+        return _decided(records, command, now)
+    again = repetition.repeated(records.tasks.get(command.task_id), command)
+    return again or repetition.remembered(_decided(records, command, now), command)
+
+
+def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):

@@ -20,7 +20,7 @@ from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.creation import bad_key
+from aof.core.validation import limits
 
 _GRAPH = frozenset({"graph"})
 
@@ -39,7 +39,7 @@ def _create(command: c.Create, known: Known) -> Needs:
     parent = known.gatekeepers(command.parent_id)
     read = ids(command.depends_on) | parent.read
     own = frozenset({command.task_id})
-    if command.key is None or bad_key(command.key):
+    if command.key is None or limits.key(command.key):
         return Needs(write=own, read=frozenset(read), above=parent.above)
     read |= ids([known.records.key_owners.get(command.key)])
     names, keys = frozenset({f"key:{command.key}"}), frozenset({command.key})

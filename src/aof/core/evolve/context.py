@@ -9,9 +9,9 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.model.events import Event
 from aof.core.model.handoffs.context import (
-    Context,
     RecordedArtifact,
     RecordedDecision,
+    SharedContext,
     Variable,
     builtins,
     context_of,
@@ -27,19 +27,19 @@ def context_changes(task: Task, event: Event) -> dict[str, Any]:
     return {} if handler is None else {"context": builtins(handler(context_of(task), event))}
 
 
-def _set(context: Context, event: Event) -> Context:
+def _set(context: SharedContext, event: Event) -> SharedContext:
     payload = event.payload
     fields = {name: value for name, value in payload.items() if name != "name"}
     variable = msgspec.convert(fields | {"writtenAt": event.timestamp}, prepare_type(Variable))
     return _replace(context, variables=context.variables | {payload["name"]: variable})
 
 
-def _decided(context: Context, event: Event) -> Context:
+def _decided(context: SharedContext, event: Event) -> SharedContext:
     made = msgspec.convert(event.payload | {"timestamp": event.timestamp}, prepare_type(RecordedDecision))
     return _replace(context, decisions=(*context.decisions, made))
 
 
-def _artifact(context: Context, event: Event) -> Context:
+def _artifact(context: SharedContext, event: Event) -> SharedContext:
     """A new artifact, or a known one in another state: what identifies it stays."""
     fields = event.payload["artifact"]
     known = next((one for one in context.artifacts if one.id == fields["id"]), None)
@@ -50,7 +50,7 @@ def _artifact(context: Context, event: Event) -> Context:
     return _replace(context, artifacts=tuple(artifact if one.id == known.id else one for one in context.artifacts))
 
 
-def _rule(context: Context, event: Event) -> Context:
+def _rule(context: SharedContext, event: Event) -> SharedContext:
     return _replace(context, rule=event.payload["rule"])
 
 

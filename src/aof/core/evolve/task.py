@@ -17,9 +17,10 @@ from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
-from aof.core.model.task import Blocked, Cancel, Failure, Link, Task
+from aof.core.model.task import Blocked, Cancel, Failure, Key, Link, Task
 
 _replace = msgspec.structs.replace
+_REQUESTS = 32
 
 
 def evolve(task: Task | None, event: Event) -> Task:
@@ -37,9 +38,16 @@ def evolve(task: Task | None, event: Event) -> Task:
     entry = event.payload.get("workLog")
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
+    if "idempotency" in event.payload:
+        changes["requests"] = _requested(task, event)
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
     after = _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
     return _replace(after, locks=file_locks.kept(after, event)) if after.locks else after
+
+
+def _requested(task: Task, event: Event) -> tuple[Key, ...]:
+    """The last requests that had a key; older ones are forgotten."""
+    return (*task.requests, Key(**event.payload["idempotency"]))[-_REQUESTS:]
 
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:

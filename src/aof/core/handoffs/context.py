@@ -23,13 +23,13 @@ from aof.core.model.handoffs.context import (
     TASK_STATUSES,
     TEAM,
     Artifact,
-    Context,
-    ContextSnapshot,
     ContextVariables,
     DecisionMade,
     FileInProgress,
     RecordedArtifact,
     RecordedDecision,
+    SharedContext,
+    TransferredContext,
     Variable,
     context_of,
 )
@@ -73,7 +73,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     """What writes come to: what is recorded, the context after it, and what was refused in doing so."""
 
     drafts: tuple[Draft, ...] = ()
-    context: Context = Context()
+    context: SharedContext = SharedContext()
     refusals: tuple[AofError, ...] = ()
 
 
@@ -88,7 +88,7 @@ def digest(variables: ContextVariables) -> str:
     return hexdigest(msgspec.json.encode(variables, order="sorted"))
 
 
-def variables_of(task: Task, context: Context, files: Collection[FileLock] = ()) -> ContextVariables:
+def variables_of(task: Task, context: SharedContext, files: Collection[FileLock] = ()) -> ContextVariables:
     """Everything that the agents of the workflow share, from the place of one of its tasks."""
     return ContextVariables(
         task_id=task.id,
@@ -112,7 +112,7 @@ def snapshot(
     receiver: Writer | None = None,
     names: Collection[str] = (),
     rationale: str | None = None,
-) -> ContextSnapshot:
+) -> TransferredContext:
     """What a handoff of that type takes along: all of it, or for a delegation what concerns the subtask.
 
     That is what the receiver may write, what was written for the subtask, and what the sender names. `top` is the
@@ -122,7 +122,7 @@ def snapshot(
     if kind == "delegation":
         context = _scoped(task, context, receiver, frozenset(names))
     variables = variables_of(task, context, files)
-    return ContextSnapshot(
+    return TransferredContext(
         context_variables=variables,
         context_variables_hash=digest(variables),
         artifacts=tuple(map(reference, context.artifacts)),
@@ -130,7 +130,7 @@ def snapshot(
     )
 
 
-def _scoped(task: Task, context: Context, receiver: Writer | None, names: frozenset[str]) -> Context:
+def _scoped(task: Task, context: SharedContext, receiver: Writer | None, names: frozenset[str]) -> SharedContext:
     concerned = {task.id, task.parent_id}
     kept = {
         name: one
@@ -226,7 +226,7 @@ def write(top: Task, writes: tuple[Write, ...], *, writer: Writer, task_id: str)
     return Written(drafts=tuple(drafts), context=context, refusals=tuple(refusals))
 
 
-def oversize(top: Task, context: Context) -> PayloadTooLarge | None:
+def oversize(top: Task, context: SharedContext) -> PayloadTooLarge | None:
     """Refuse a context that no longer fits into the record of its task."""
     size = len(msgspec.json.encode(context))
     rest = len(msgspec.json.encode(msgspec.structs.replace(top, body="", layout=None, context={})))

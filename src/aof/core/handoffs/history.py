@@ -16,8 +16,8 @@ from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 from aof.core.model.handoffs.history import (
     MESSAGE_KINDS,
     TRANSFER_MODES,
+    ConversationMessage,
     HistoryPolicy,
-    Message,
     TransferMode,
     TransferredHistory,
 )
@@ -42,7 +42,7 @@ _SWITCHES: Final = {
 }
 
 
-def messages_from(given: object) -> tuple[Message, ...] | AofError:
+def messages_from(given: object) -> tuple[ConversationMessage, ...] | AofError:
     """A conversation as a caller gave it: texts, or objects with `content`, `kind` and what else a message has."""
     if not isinstance(given, list | tuple):
         return InvalidInput("'conversation_history' must be a list of messages", "use [] or [{'content': '…'}]")
@@ -52,7 +52,7 @@ def messages_from(given: object) -> tuple[Message, ...] | AofError:
         )
     whole = [{"content": one} if isinstance(one, str) else one for one in given]
     try:
-        found = msgspec.convert(whole, prepare_type(tuple[Message, ...]))
+        found = msgspec.convert(whole, prepare_type(tuple[ConversationMessage, ...]))
     except msgspec.ValidationError as error:
         kinds = ", ".join(MESSAGE_KINDS)
         return InvalidInput(
@@ -61,7 +61,7 @@ def messages_from(given: object) -> tuple[Message, ...] | AofError:
     return next((problem for one in found if (problem := _bad(one))), found)
 
 
-def _bad(message: Message) -> AofError | None:
+def _bad(message: ConversationMessage) -> AofError | None:
     return (
         limits.text("content", message.content, limits.NOTES)
         or limits.line("role", message.role, limits.ITEM)
@@ -89,7 +89,7 @@ def policy_from(given: dict[str, Any]) -> HistoryPolicy | AofError:
 
 
 def transferred(
-    messages: Sequence[Message], kind: str, policy: HistoryPolicy, task: Task
+    messages: Sequence[ConversationMessage], kind: str, policy: HistoryPolicy, task: Task
 ) -> TransferredHistory | AofError:
     """What the receiver of a handoff of that type gets of the conversation."""
     mode = policy.transfer_mode or DEFAULT_MODES[kind]
@@ -114,38 +114,38 @@ def transferred(
     )
 
 
-def _included(message: Message, policy: HistoryPolicy) -> bool:
+def _included(message: ConversationMessage, policy: HistoryPolicy) -> bool:
     switch = _SWITCHES.get(message.kind)
     return switch is None or bool(getattr(policy.include, switch))
 
 
-def _full(messages: list[Message], _policy: HistoryPolicy, _task: Task) -> list[Message]:
+def _full(messages: list[ConversationMessage], _policy: HistoryPolicy, _task: Task) -> list[ConversationMessage]:
     return messages
 
 
-def _relevant(messages: list[Message], _policy: HistoryPolicy, task: Task) -> list[Message]:
+def _relevant(messages: list[ConversationMessage], _policy: HistoryPolicy, task: Task) -> list[ConversationMessage]:
     """What is marked, about the task, or names it; the latest, where no message says what it is about."""
     about = [one for one in messages if one.relevant or one.task_id == task.id or task.id in one.content]
     said = any(one.relevant or one.task_id is not None for one in messages)
     return about if about or said else messages[-_LATEST:]
 
 
-def _summary(messages: list[Message], policy: HistoryPolicy, _task: Task) -> list[Message]:
+def _summary(messages: list[ConversationMessage], policy: HistoryPolicy, _task: Task) -> list[ConversationMessage]:
     """One message in the place of all: the sender's own summary, else what can be told without understanding them."""
     if not messages:
         return []
     if policy.summary:
-        return [Message(content=policy.summary, role="summary")]
+        return [ConversationMessage(content=policy.summary, role="summary")]
     counted = Counter(one.kind for one in messages)
     counts = ", ".join(f"{counted[kind]} {kind}" for kind in MESSAGE_KINDS if counted[kind])
     plain = [one for one in messages if one.kind == "message"] or messages
     text = f"{len(messages)} messages ({counts}). First: {_excerpt(plain[0])}"
     if len(plain) > 1:
         text += f" Last: {_excerpt(plain[-1])}"
-    return [Message(content=text, role="summary")]
+    return [ConversationMessage(content=text, role="summary")]
 
 
-def _excerpt(message: Message) -> str:
+def _excerpt(message: ConversationMessage) -> str:
     text = " ".join(message.content.split())
     return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
 

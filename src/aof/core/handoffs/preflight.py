@@ -20,7 +20,7 @@ from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
 from aof.core.org import membership, routing
 from aof.core.org.autonomy import RISKS, too_little
-from aof.core.org.budgets.enforcement import POINTS, Action, Outcome, Ruling, ruling, told
+from aof.core.org.budgets.enforcement import POINTS, AskedAction, Outcome, Ruling, ruling, told
 from aof.core.org.budgets.permissions import ACCESSES
 from aof.core.org.budgets.used import iterations
 from aof.core.org.work_profile import work_of
@@ -57,7 +57,7 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
         if isinstance(lease, AofError):
             return lease
         agent = _entry(records, lease.agent)
-        action = Action(point=self.point, subject=self.subject, amount=self._amount(task, lease, now))  # type: ignore[arg-type] # judged above
+        action = AskedAction(point=self.point, subject=self.subject, amount=self._amount(task, lease, now))  # type: ignore[arg-type] # judged above
         risky = self._too_risky(agent)
         ruled = risky or ruling(agent, action, tool_calls=tool_calls(task, lease), unlocked=self._unlocked(task, lease))
         return _answer(task, lease.agent, told(ruled, lease.agent, action), lease.run_id)
@@ -105,7 +105,7 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
         """Whether the agent may take the task: what a claim would refuse, and what it should know beforehand."""
         name = self.acting
         ruled = _begin(records, task, name, _risk(self.risk))
-        return _answer(task, name, told(ruled, name, Action(point="iterations")), None)
+        return _answer(task, name, told(ruled, name, AskedAction(point="iterations")), None)
 
 
 def _begin(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling:
@@ -117,7 +117,7 @@ def _begin(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling
         why = "it is not active"
     if why is not None:
         return Ruling(outcome="blocked", point=_START, stage="limits", reason=f"{name} may not take {task.id}: {why}")
-    ruled = ruling(agent, Action(point="iterations", amount=iterations(task) + 1))
+    ruled = ruling(agent, AskedAction(point="iterations", amount=iterations(task) + 1))
     if ruled.outcome == "blocked":
         return Ruling(outcome="blocked", point=_START, stage=ruled.stage, reason=ruled.reason)
     warnings = list(ruled.warnings)

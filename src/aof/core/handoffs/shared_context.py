@@ -25,7 +25,6 @@ from aof.core.model.handoffs.context import (
     CONFLICT_RULES,
     Artifact,
     RecordedArtifact,
-    RecordedDecision,
     context_of,
 )
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -37,7 +36,15 @@ from aof.core.validation import limits
 from aof.core.validation.project_paths import bad_reference, is_uri, normalised
 
 
-class _OnContext(OwnRule, frozen=True, kw_only=True):
+class Place(msgspec.Struct, frozen=True):
+    """Where something is written to the context: from which task, in the record of which topmost one, and by whom."""
+
+    task: Task
+    top: Task
+    by: Writer
+
+
+class OnContext(OwnRule, frozen=True, kw_only=True):
     """A command on the context of the tree that a task belongs to."""
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
@@ -55,14 +62,14 @@ class _OnContext(OwnRule, frozen=True, kw_only=True):
         if top.archived:
             return InvalidTransition(f"{top.id} is archived, and its context with it", "create a new task")
         by = writer(records, task, self)
-        return by if isinstance(by, AofError) else self.written(task, top, by, now)
+        return by if isinstance(by, AofError) else self.written(records, Place(task, top, by), now)
 
-    def written(self, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, at: Place, now: int) -> Verdict:
         """What the command records in the context of the topmost task."""
         raise NotImplementedError
 
 
-class SetContext(_OnContext, frozen=True, kw_only=True):
+class SetContext(OnContext, frozen=True, kw_only=True):
     """Write variables, from the version that the writer has read; or say which of two conflicting writes holds."""
 
     variables: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -70,8 +77,9 @@ class SetContext(_OnContext, frozen=True, kw_only=True):
     base: int | None = None
     conflicts: str | None = None
 
-    def written(self, task: Task, top: Task, by: Writer, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def written(self, records: Records, at: Place, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
         """All of the variables that may be written; the first refusal is answered, and every one recorded."""
+        task, top, by = at.task, at.top, at.by
         if len(self.variables) > limits.ITEMS or not (self.variables or self.conflicts):
             return InvalidInput("'variables' must name between 1 and 50 variables", "set fewer at once")
         rule: tuple[Draft, ...] = ()
@@ -98,31 +106,7 @@ def _not_orchestrator(by: Writer) -> NotAllowed | None:
     )
 
 
-class RecordDecision(_OnContext, frozen=True, kw_only=True):
-    """Record a decision that an agent of the workflow has made."""
-
-    description: str
-
-    def written(self, task: Task, top: Task, by: Writer, now: int) -> Verdict:
-        """One more decision, under the next number."""
-        if problem := limits.text("description", self.description, limits.PROGRESS, required=True):
-            return problem
-        context = context_of(top)
-        made = RecordedDecision(
-            decision_id=f"D-{len(context.decisions) + 1}",
-            description=self.description.strip(),
-            made_by=by.agent,
-            timestamp=iso(now),
-            task_id=task.id,
-        )
-        after = msgspec.structs.replace(context, decisions=(*context.decisions, made))
-        payload = msgspec.to_builtins(made)
-        del payload["timestamp"]  # the event says when
-        drafts = (Draft(type="context.decided", task_id=top.id, payload=payload),)
-        return oversize(top, after) or Decision(drafts=drafts, agent=by.agent)
-
-
-class RecordArtifact(_OnContext, frozen=True, kw_only=True):
+class RecordArtifact(OnContext, frozen=True, kw_only=True):
     """Record something that was made in the workflow, or the new status of what is recorded already."""
 
     path: str
@@ -130,8 +114,9 @@ class RecordArtifact(_OnContext, frozen=True, kw_only=True):
     status: str | None = None
     description: str | None = None
 
-    def written(self, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, at: Place, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
         """A known artifact keeps all that identifies it; one that is superseded makes way for another."""
+        task, top, by = at.task, at.top, at.by
         context = context_of(top)
         known = next((one for one in context.artifacts[::-1] if one.path == self.path), None)
         if known is not None and known.status == "superseded" and self.status != "superseded":

@@ -20,6 +20,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
     token is for work only, or that its name is a default: it may neither approve nor reject anything.
+
+    `key` is an idempotency key: the same request again gives the same answer.
     """
 
     actor: str
@@ -31,6 +33,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     vouched: Literal["token", "secret"] | None = None
     limited: bool = False
+    key: str | None = None
 
     @property
     def acting(self) -> str:
@@ -86,7 +89,6 @@ class Create(OnTask, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
-    key: str | None = None
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
@@ -109,7 +111,6 @@ class Claim(OnTask, frozen=True, kw_only=True):
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"
-    key: str | None = None
 
 
 class RecordHeartbeat(OnTask, frozen=True, kw_only=True):

@@ -85,6 +85,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The events to record (none: nothing changes), a sign of life to write, or the task that a key stands for.
 
+    `repeats` is the idempotency key of an earlier request, whose answer is given again.
     `refusal` is set where being refused is itself recorded, as with messages; `instead` says why something else was
     done than what was asked for.
     """
@@ -92,6 +93,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     drafts: tuple[Draft, ...] = ()
     heartbeat: Heartbeat | None = None
     replayed: str | None = None
+    repeats: str | None = None
     agent: str | None = None
     run: str | None = None
     refusal: AofError | None = None

@@ -181,6 +181,7 @@ class Task(_Part, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
     handoffs: tuple[OpenHandoff, ...] = ()
     key: Key | None = None
+    requests: tuple[Key, ...] = ()
     started_at: str | None = None
     ended_at: str | None = None
     metadata: dict[str, Any] = {}

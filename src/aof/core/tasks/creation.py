@@ -159,9 +159,5 @@ def _malformed(command: Create) -> AofError | None:
         "profile": command.profile,
         "metadata": command.metadata,
     }
-    return bad_key(command.key) or malformed({name: value for name, value in given.items() if value not in _EMPTY})
-
-
-def bad_key(key: str | None) -> AofError | None:
-    """Refuse a key that could not name a lock."""
-    return None if key is None else limits.line("key", key, limits.ITEM, required=True)
+    said = {name: value for name, value in given.items() if value not in _EMPTY}
+    return limits.key(command.key) or malformed(said)

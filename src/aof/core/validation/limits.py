@@ -130,3 +130,8 @@ def _plain(value: Any, depth: int) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and -(2**63) <= value < 2**64
+
+
+def key(value: str | None) -> Problem | None:
+    """Refuse an idempotency key that is empty, too long or more than one line."""
+    return None if value is None else line("key", value, ITEM, required=True)

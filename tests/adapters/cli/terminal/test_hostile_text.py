@@ -123,6 +123,11 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
     "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),
+    "preflight": (
+        ("preflight", "004", "--point", "command", "--subject", HARMFUL, "--actor", "ada"),
+        ("preflight", "004", "--point", HARMFUL, "--subject", QUIET),
+        ("preflight", "004", "--agent", "eve", "--risk", HARMFUL),
+    ),
     "context": (
         ("context", "set", "007", "--var", f"n{QUIET}={HARMFUL}", "--scope", "shared"),
         ("context", "decide", "007", HARMFUL),

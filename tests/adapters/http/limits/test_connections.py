@@ -115,13 +115,13 @@ def test_a_listener_that_lost_its_spare_descriptor_closes_nobody_elses(monkeypat
 
     with _flooded() as listener:
         with monkeypatch.context() as broken:
-            broken.setattr(Listener, "accept", exhausted)
+            broken.setattr(ListeningSocket, "accept", exhausted)
             broken.setattr("aof.adapters.http.limits.connections.os.open", exhausted)
             with pytest.raises(OSError, match="too many"):
                 listener.take()  # accepts nothing, and cannot keep a descriptor back again
         mine = [os.dup(0) for _ in range(3)]  # one of them has the number of the one that was kept
         with monkeypatch.context() as broken:
-            broken.setattr(Listener, "accept", exhausted)
+            broken.setattr(ListeningSocket, "accept", exhausted)
             with pytest.raises(OSError, match="too many"):
                 listener.take()
         listener.close()

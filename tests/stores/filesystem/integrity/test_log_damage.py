@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,3 +218,25 @@ def test_doctor_tells_that_the_end_of_the_log_was_cut_and_puts_back_what_files_k
     with open_fabric(root, clock) as fabric:
         assert sorted(row.title for row in fabric.list().tasks) == ["four", "one", "three", "two"]
         fabric.create("five")
+
+
+@pytest.mark.parametrize("cut", [_cut_line, _cut_commit])
+def test_a_log_that_was_cut_is_refused_also_where_the_locks_were_deleted(root: Path, cut: Damage) -> None:
+    """The files of its tasks know more than the log, and nobody says where that ended."""
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    log = _filled(root, clock)
+    with open_fabric(root, clock) as fabric:
+        fabric.claim("001", agent="ada")
+    damaged = b"".join(cut(log.read_bytes().splitlines(keepends=True)))
+    log.write_bytes(damaged)
+    shutil.rmtree(root / "locks")
+    for _ in range(2):
+        with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
+            fabric.create("never")
+        assert caught.value.code == "log_damaged", caught.value
+    assert log.read_bytes() == damaged, "nothing was appended or cut"
+    assert not [path for path in (root / "events/torn").iterdir() if path.name != ".gitkeep"]
+    assert [problem.code for problem in diagnose(root).problems] == ["log_lacks_events"]
+    assert diagnose(root, fix=True).ok
+    with open_fabric(root, clock) as fabric:
+        assert fabric.get("001").status == "in-progress"

@@ -14,7 +14,7 @@ _BLOCKED = 1
 _ACTIONS = {
     "show": ("context_show", ()),
     "set": ("context_set", ("variables", "scope", "base", "conflicts", "run")),
-    "decide": ("context_decide", ("description", "run")),
+    "decide": ("context_decide", ("description", "risk", "run")),
     "artifact": ("context_artifact", ("path", "type", "status", "description", "run")),
 }
 
@@ -102,6 +102,9 @@ def _show(screen: Screen, shown: Any) -> None:
 
 
 def _decided(screen: Screen, made: Any) -> None:
+    if made.state == "escalated":
+        screen.line(f"escalated as {made.handoff_id}; decide the same again once it has come back")
+        return
     screen.line(f"{made.decision_id}  {made.made_by}: {made.description}")
 
 

@@ -198,6 +198,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--note", "more detail", metavar="T"),
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--fact", "fact to record; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="facts"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -223,6 +224,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
             Option("--acceptance", "acceptance criterion that was met, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -243,6 +245,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--message", "what went wrong", metavar="T"),
             Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C"),
             Option("--no-retry", "do not try again", target="retryable", value=False),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -259,6 +262,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -349,6 +353,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--base", "with set: version that was read, so that a later write is noticed; 0: there was none", metavar="N", type="int"),
             Option("--conflicts", "with set: for the orchestrator: which of two conflicting writes holds, first or last", metavar="C"),
             Option("--run", "with set or decide or artifact: run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--risk", "with decide: low, medium or high; above what the agent may take, it becomes an escalation", metavar="R"),
             Option("--path", "with artifact: path below the project's folder or the task's, or a URI", metavar="P"),
             Option("--type", "with artifact: file, code, document, test_result or review_comment", metavar="T"),
             Option("--status", "with artifact: draft, final or superseded", metavar="S"),
@@ -416,6 +421,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
             Option("--owner", "person or agent responsible for the task", metavar="O"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof edit 001 --priority critical",
     ),
@@ -432,6 +438,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--body", "new body, as Markdown, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -447,6 +454,9 @@ VERBS: tuple[Verb, ...] = (
             Argument("add|rm", "what to do (default: add)", required=False, target="action"),
             Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("BLOCKER", "task that must be done first", target="blocker_id"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof dep add 002 001",
         aliases=("depends",),
@@ -464,6 +474,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof link 002 source_task 001",
     ),
@@ -477,6 +488,9 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("KIND", "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof unlink 002 source_task 001",
     ),
@@ -492,6 +506,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
             Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example='aof block 001 --reason "waiting for credentials"',
     ),
@@ -503,6 +518,9 @@ VERBS: tuple[Verb, ...] = (
         order=80,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof unblock 001",
     ),
@@ -517,6 +535,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof pause 001",
     ),
@@ -528,6 +547,9 @@ VERBS: tuple[Verb, ...] = (
         order=100,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof resume 001",
     ),
@@ -542,6 +564,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example='aof cancel 001 --reason "superseded by 010"',
     ),
@@ -556,6 +579,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example='aof retry 001 --reason "the service is back"',
     ),
@@ -567,6 +591,9 @@ VERBS: tuple[Verb, ...] = (
         order=130,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof archive 001",
     ),
@@ -582,6 +609,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example="aof approve 001",
     ),
@@ -597,6 +625,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
         ),
         example='aof reject 001 --blocker "no tests"',
     ),

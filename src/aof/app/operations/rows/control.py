@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Depends, Moved
-from aof.app.operations.rows.fields import Reason
-from aof.app.operations.spec import Cli, Family, Operation, Spelling, TaskParams, param
+from aof.app.operations.rows.fields import ChangeParams, Reason
+from aof.app.operations.spec import Cli, Family, Operation, Spelling, param
 from aof.core.model.kinds import BlockedKind
 
 Kind = Annotated[
@@ -29,13 +29,13 @@ _DEP = Family(
 )
 
 
-class OptionalReasonParams(TaskParams, frozen=True, kw_only=True):
+class OptionalReasonParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and perhaps why."""
 
     reason: Reason | UnsetType = UNSET
 
 
-class ReasonParams(TaskParams, frozen=True, kw_only=True):
+class ReasonParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and why."""
 
     reason: Reason
@@ -47,13 +47,13 @@ class BlockParams(ReasonParams, frozen=True, kw_only=True):
     kind: Annotated[BlockedKind, param("kind of obstacle")] | UnsetType = UNSET
 
 
-class DependencyParams(TaskParams, frozen=True, kw_only=True):
+class DependencyParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and the one that must be done first."""
 
     blocker_id: Annotated[str, param("task that must be done first", Spelling(place="BLOCKER"))]
 
 
-class LinkParams(TaskParams, frozen=True, kw_only=True):
+class LinkParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -61,7 +61,7 @@ class LinkParams(TaskParams, frozen=True, kw_only=True):
     reason: Reason | UnsetType = UNSET
 
 
-class UnlinkParams(TaskParams, frozen=True, kw_only=True):
+class UnlinkParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and what it is connected with."""
 
     kind: Kind
@@ -116,7 +116,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="unblock",
-        parameters=TaskParams,
+        parameters=ChangeParams,
         result=Moved,
         help="Make a blocked task ready.",
         effect="write",
@@ -138,7 +138,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="resume",
-        parameters=TaskParams,
+        parameters=ChangeParams,
         result=Moved,
         help="Resume a paused task.",
         effect="write",
@@ -160,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="archive",
-        parameters=TaskParams,
+        parameters=ChangeParams,
         result=Moved,
         help="Archive a finished task.",
         effect="write",

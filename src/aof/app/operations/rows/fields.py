@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
-from aof.app.operations.spec import Extra, Spelling, param
+from aof.app.operations.spec import Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
@@ -45,3 +45,9 @@ LeaseTime = Annotated[
     float, param("seconds that the lease lasts without a heartbeat", Spelling(metavar="S", seconds=True))
 ]
 IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer")]
+
+
+class ChangeParams(TaskParams, frozen=True, kw_only=True):
+    """Parameters of an operation that changes one task."""
+
+    key: IdempotencyKey | UnsetType = UNSET

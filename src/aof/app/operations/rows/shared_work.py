@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, Locks, Preflighted, Unlocked
+from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
 from aof.app.operations.rows.fields import BY_KEY, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, param
 from aof.core.model.handoffs.context import Artifact
@@ -19,7 +19,7 @@ _CONTEXT = Family(
 _ForTask = Annotated[str, param("task that the run is of", Spelling(option="--task", metavar="ID"))]
 
 
-class Lock(Params, frozen=True, kw_only=True):
+class LockParams(Params, frozen=True, kw_only=True):
     """Which files, and how."""
 
     path: Annotated[str, param("file or folder, from the project's folder", Spelling(place="PATH"))]
@@ -33,7 +33,7 @@ class Lock(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class Unlock(Params, frozen=True, kw_only=True):
+class UnlockParams(Params, frozen=True, kw_only=True):
     """Which file, or all of the run."""
 
     path: Annotated[str, param("what was locked; without it, all of the run", Spelling(place="[PATH]"))] | UnsetType = (
@@ -43,7 +43,7 @@ class Unlock(Params, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class LockFilters(Params, frozen=True, kw_only=True):
+class LockFilterParams(Params, frozen=True, kw_only=True):
     """Which locks."""
 
     path: Annotated[str, param("only what is in the way of this one", Spelling(place="[PATH]"))] | UnsetType = UNSET
@@ -51,7 +51,7 @@ class LockFilters(Params, frozen=True, kw_only=True):
     agent: Annotated[str, param("only of this agent")] | UnsetType = UNSET
 
 
-class ContextSet(TaskParams, frozen=True, kw_only=True):
+class ContextSetParams(TaskParams, frozen=True, kw_only=True):
     """Variables, and who may write them from now on."""
 
     variables: (
@@ -71,14 +71,18 @@ class ContextSet(TaskParams, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class ContextDecide(TaskParams, frozen=True, kw_only=True):
+class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
     """What was decided."""
 
     description: Annotated[str, param("what was decided", Spelling(place="TEXT"))]
+    risk: (
+        Annotated[str, param("low, medium or high; above what the agent may take, it becomes an escalation")]
+        | UnsetType
+    ) = UNSET
     run: Run = UNSET
 
 
-class ContextArtifact(TaskParams, frozen=True, kw_only=True):
+class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
     """What was made, and how far it is."""
 
     path: Annotated[str, param("path below the project's folder or the task's, or a URI")]
@@ -88,7 +92,7 @@ class ContextArtifact(TaskParams, frozen=True, kw_only=True):
     run: Run = UNSET
 
 
-class Preflight(TaskParams, frozen=True, kw_only=True):
+class PreflightParams(TaskParams, frozen=True, kw_only=True):
     """What the agent is about to do; without a point, the whole task."""
 
     point: Annotated[str, param("read, write, command, network, iterations, duration, files or lines")] | UnsetType = (
@@ -104,7 +108,7 @@ class Preflight(TaskParams, frozen=True, kw_only=True):
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="lock",
-        parameters=Lock,
+        parameters=LockParams,
         result=Locked,
         help="Lock files of the project for a run: all of them, or none.",
         effect="write",
@@ -115,7 +119,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="unlock",
-        parameters=Unlock,
+        parameters=UnlockParams,
         result=Unlocked,
         help="Give back a lock of a run, or all that it has.",
         effect="write",
@@ -126,8 +130,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="locks",
-        parameters=LockFilters,
-        result=Locks,
+        parameters=LockFilterParams,
+        result=LockList,
         help="Who holds which files, since when.",
         effect="read",
         tool="aof_locks",
@@ -148,7 +152,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="context_set",
-        parameters=ContextSet,
+        parameters=ContextSetParams,
         result=ContextShown,
         help="Write variables that the agents of a workflow share.",
         effect="write",
@@ -159,7 +163,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="context_decide",
-        parameters=ContextDecide,
+        parameters=ContextDecideParams,
         result=DecisionRecorded,
         help="Record a decision for all agents of a workflow.",
         effect="append",
@@ -170,7 +174,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="context_artifact",
-        parameters=ContextArtifact,
+        parameters=ContextArtifactParams,
         result=Artifact,
         help="Record what was made in a workflow, or its new status.",
         effect="write",
@@ -186,7 +190,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="preflight",
-        parameters=Preflight,
+        parameters=PreflightParams,
         result=Preflighted,
         help="Ask whether an agent may begin a task, or do something in its run.",
         effect="append",

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
 from aof.app.operations.rows.fields import (
-    BY_KEY,
     Acceptance,
-    Blockers,
+    ChangeParams,
     Constraints,
     Hop,
     IdempotencyKey,
     LeaseTime,
     Metadata,
-    Object,
     Owner,
     Profile,
-    Reason,
     Resource,
-    Run,
     Tags,
     TargetAgent,
     TargetRole,
     TargetTeam,
     Visible,
 )
-from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, Taught, param
-from aof.core.model.kinds import Cause, Priority, Status
+from aof.app.operations.rows.reports import (
+    ApproveParams,
+    CompleteParams,
+    FailParams,
+    HeartbeatParams,
+    ProgressParams,
+    RejectParams,
+    ReleaseParams,
+    UpdateParams,
+)
+from aof.app.operations.spec import Cli, Operation, Params, Spelling, Taught, param
+from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
-
-Outcome = Literal["complete", "needs_review", "blocked"]
 
 
 class CreateParams(Params, frozen=True, kw_only=True):
@@ -83,88 +87,6 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     hop: Hop = UNSET
 
 
-class WorkerParams(TaskParams, frozen=True, kw_only=True):
-    """A worker's write to a task."""
-
-    run: Run = UNSET
-    agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
-
-
-class HeartbeatParams(WorkerParams, frozen=True, kw_only=True):
-    """A sign of life."""
-
-    ttl: LeaseTime | UnsetType = UNSET
-
-
-class ReleaseParams(WorkerParams, frozen=True, kw_only=True):
-    """Why the task is given back."""
-
-    reason: Reason | UnsetType = UNSET
-
-
-class ProgressParams(WorkerParams, frozen=True, kw_only=True):
-    """How far the run is."""
-
-    text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
-    percent: Annotated[float, param("from 0 to 100", ge=0, le=100)] | UnsetType = UNSET
-    phase: Annotated[str, param("such as planning, working, verifying")] | UnsetType = UNSET
-    note: Annotated[str, param("more detail", Spelling(metavar="T"))] | UnsetType = UNSET
-    blockers: Blockers | UnsetType = UNSET
-    facts: Annotated[Object, param("fact to record", Spelling(option="--fact", metavar=BY_KEY))] | UnsetType = UNSET
-
-
-class UpdateParams(WorkerParams, frozen=True, kw_only=True):
-    """A new body, a new status, or neither."""
-
-    body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
-    status: Annotated[Status, param("new status")] | UnsetType = UNSET
-    reason: Reason | UnsetType = UNSET
-
-
-class CompleteParams(WorkerParams, frozen=True, kw_only=True):
-    """The outcome of a run."""
-
-    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
-    outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
-    blockers: (
-        Annotated[list[str], param("required with needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
-        | UnsetType
-    ) = UNSET
-    caller_role: Annotated[str, param("your role in the workflow", Spelling(option="--role"))] | UnsetType = UNSET
-    summary_ref: Annotated[str, param("file that holds the summary", Spelling(metavar="PATH"))] | UnsetType = UNSET
-    deliverables: (
-        Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
-        | UnsetType
-    ) = UNSET
-    tests: (
-        Annotated[
-            dict[str, int],
-            param("number of tests: total, passed or failed", Spelling(option="--test", metavar="K=N")),
-        ]
-        | UnsetType
-    ) = UNSET
-    notes: Annotated[str, param("notes for the next worker", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
-    acceptance: (
-        Annotated[
-            list[Any], param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A"))
-        ]
-        | UnsetType
-    ) = UNSET
-    hop: Hop = UNSET
-
-
-class FailParams(WorkerParams, frozen=True, kw_only=True):
-    """What went wrong."""
-
-    code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
-    message: Annotated[str, param("what went wrong", Spelling(metavar="T"))] | UnsetType = UNSET
-    cause: Annotated[Cause, param("how the run ended")] | UnsetType = UNSET
-    retryable: (
-        Annotated[bool, param("whether to try again", Spelling(option="--no-retry", help="do not try again"))]
-        | UnsetType
-    ) = UNSET
-
-
 class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who should do a task; only what is given changes, and an empty text takes it away."""
 
@@ -174,7 +96,7 @@ class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tags: Tags | UnsetType = UNSET
 
 
-class EditParams(TaskParams, frozen=True, kw_only=True):
+class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title")] | UnsetType = UNSET
@@ -191,20 +113,6 @@ class EditParams(TaskParams, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
-
-
-class ApproveParams(TaskParams, frozen=True, kw_only=True):
-    """Why the work is accepted."""
-
-    reason: Reason | UnsetType = UNSET
-    hop: Hop = UNSET
-
-
-class RejectParams(TaskParams, frozen=True, kw_only=True):
-    """Why the work is sent back."""
-
-    blockers: Blockers
-    hop: Hop = UNSET
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:

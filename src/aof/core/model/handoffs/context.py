@@ -83,7 +83,7 @@ class ContextVariables(_Carried, frozen=True, kw_only=True):
     custom: dict[str, Any] = {}
 
 
-class ContextSnapshot(_Carried, frozen=True, kw_only=True):
+class TransferredContext(_Carried, frozen=True, kw_only=True):
     """What a handoff takes along. `context_variables_hash` is the SHA-256 of the variables as canonical JSON."""
 
     context_variables: ContextVariables
@@ -127,7 +127,7 @@ class RecordedArtifact(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     run_id: str | None = None
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SharedContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """`context` in the record of a topmost task. `rule` says which of two conflicting writes holds."""
 
     variables: dict[str, Variable] = {}
@@ -136,12 +136,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     rule: ConflictRule = "first"
 
 
-def context_of(task: Task) -> Context:
+def context_of(task: Task) -> SharedContext:
     """The context that the record holds."""
-    return msgspec.convert(task.context, prepare_type(Context)) if task.context else Context()
+    return msgspec.convert(task.context, prepare_type(SharedContext)) if task.context else SharedContext()
 
 
-def builtins(context: Context) -> dict[str, Any]:
+def builtins(context: SharedContext) -> dict[str, Any]:
     """As a record holds it: what comes back from JSON."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(context))
     return whole

@@ -12,7 +12,7 @@ MessageKind = Literal["message", "system", "tool_call", "tool_result", "reasonin
 MESSAGE_KINDS: Final[tuple[MessageKind, ...]] = ("message", "system", "tool_call", "tool_result", "reasoning")
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConversationMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message of a conversation.
 
     `task_id` says which task it is about, and `relevant` that the receiver needs it whatever it is about.
@@ -49,7 +49,7 @@ class TransferredHistory(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """What the receiver gets; `omitted` messages stayed behind. A delegation comes with the subtask's description."""
 
     transfer_mode: TransferMode
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ConversationMessage, ...] = ()
     omitted: int = 0
     max_messages: int | None = None
     include: HistoryInclude = HistoryInclude()

@@ -23,7 +23,7 @@ _FIGURES: Final = {"iterations": "iterations", "duration": "minutes", "files": "
 _NEARLY: Final = 0.8
 
 
-class Action(msgspec.Struct, frozen=True, kw_only=True):
+class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent is about to do: `subject` is a path, command or host; `amount` what it will have used in all."""
 
     point: Point
@@ -41,7 +41,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     warnings: tuple[str, ...] = ()
 
 
-def ruling(agent: Agent, action: Action, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
+def ruling(agent: Agent, action: AskedAction, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
     """The ruling on one action. `tool_calls` are those so far; `unlocked` says which lock a write lacks."""
     for access in ACCESSES:
         if access == action.point:
@@ -94,7 +94,7 @@ def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tu
     return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
 
 
-def told(ruled: Ruling, agent: str, action: Action) -> dict[str, Any]:
+def told(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
     """A ruling as the log tells of it."""
     asked = {"subject": action.subject, "amount": action.amount}
     whole: dict[str, Any] = msgspec.to_builtins(ruled)

@@ -15,11 +15,11 @@ from aof.core.model.task import Lease, Task
 from aof.core.model.workflow_state import leases
 from aof.core.org import membership
 from aof.core.org.budgets import used
-from aof.core.org.budgets.enforcement import Action, told
+from aof.core.org.budgets.enforcement import AskedAction, told
 from aof.core.validation.project_paths import normalised
 
 
-class Report(Protocol):
+class WorkReport(Protocol):
     """What is asked of a report, whether it is a command or a message."""
 
     @property
@@ -48,7 +48,7 @@ class Report(Protocol):
         ...
 
 
-def sizes(known: Records, task: Task | None, report: Report) -> frozenset[tuple[str, str]]:
+def sizes(known: Records, task: Task | None, report: WorkReport) -> frozenset[tuple[str, str]]:
     """The deliverables that must be measured, where the agent has a limit on them."""
     lease = _lease(task, report)
     agent = _agent(known, lease.agent if lease is not None else report.acting)
@@ -58,7 +58,7 @@ def sizes(known: Records, task: Task | None, report: Report) -> frozenset[tuple[
     return frozenset((report.task_id, ref) for ref in safe)
 
 
-def judged(records: Records, report: Report, verdict: Verdict, now: int) -> Decision | None:
+def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> Decision | None:
     """What refuses and records a report of more work than the agent may do by itself; None where it may.
 
     `verdict` is what would become of the report: only one that is accepted, and changes something, is judged.
@@ -74,13 +74,13 @@ def judged(records: Records, report: Report, verdict: Verdict, now: int) -> Deci
     ruled = used.too_much(records, task, agent, lease, deliverables=report.deliverables, now=now)
     if ruled is None:
         return None
-    payload = told(ruled, agent.id, Action(point="files"))
+    payload = told(ruled, agent.id, AskedAction(point="files"))
     run = lease.run_id if lease is not None else None
     recorded = Draft(type="autonomy.checked", task_id=task.id, run_id=run, payload=payload)
     return Decision(drafts=(recorded,), agent=agent.id, refusal=used.exceeded(task, agent, ruled))
 
 
-def _lease(task: Task | None, report: Report) -> Lease | None:
+def _lease(task: Task | None, report: WorkReport) -> Lease | None:
     if task is None:
         return None
     if report.run is not None:

@@ -17,7 +17,7 @@ from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
 from aof.core.org.autonomy import limits_of
-from aof.core.org.budgets.enforcement import Action, Point, Ruling, ruling
+from aof.core.org.budgets.enforcement import AskedAction, Point, Ruling, ruling
 
 _MINUTE: Final = 60_000
 
@@ -30,7 +30,7 @@ def iterations(task: Task) -> int:
 
 def one_run_too_many(agent: Agent, task: Task) -> BudgetExceeded | None:
     """The refusal of a claim that would be one iteration more than the agent may have."""
-    ruled = ruling(agent, Action(point="iterations", amount=iterations(task) + 1))
+    ruled = ruling(agent, AskedAction(point="iterations", amount=iterations(task) + 1))
     return exceeded(task, agent, ruled) if ruled.outcome == "blocked" else None
 
 
@@ -53,7 +53,7 @@ def too_much(
         "files": sum(files for files, _ in sizes) + len(locked - refs),
         "lines": sum(lines for _, lines in sizes),
     }
-    rulings = (ruling(agent, Action(point=point, amount=amount)) for point, amount in used.items())
+    rulings = (ruling(agent, AskedAction(point=point, amount=amount)) for point, amount in used.items())
     return next((one for one in rulings if one.outcome == "blocked"), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from logging import Logger
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,11 @@ from aof.core.errors.storage import LogDamaged
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.io.lock_set import EVERY_STRIPE
 from aof.stores.filesystem.io.read import digest, read
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.log.tail import last_event
 
 if TYPE_CHECKING:
+    from aof.core.model.task import Task
     from aof.stores.filesystem.store import FilesystemStore
 
 
@@ -37,11 +40,7 @@ def start_over(store: FilesystemStore) -> None:
         store.log.refresh(sound=True)
         newest = store.recovery.highest_rev()
         if newest > store.log.seq:
-            raise LogDamaged(
-                f"the log was replaced by one that lacks event {newest}, which the file of a task was written by",
-                "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
-                seq=newest,
-            )
+            raise _lacking(newest)
         refuse_alone(store)
         store.begin_anew(held)
         _log().warning(
@@ -49,6 +48,38 @@ def start_over(store: FilesystemStore) -> None:
         )
     finally:
         store.locks.release(held)
+
+
+def refuse_cut(store: FilesystemStore) -> None:
+    """Raise LogDamaged where the log was cut while nobody knew its end, as after `locks/` was deleted too.
+
+    Asked before the log's end is looked for: what was acknowledged must not be taken for what a dead writer left. Only
+    the file of a task that the log knows is a proof; one of another birth is another history's.
+    """
+    ends = (last_event(store.paths.log(day)) for day in reversed(log_days(store.paths)))
+    last = next((one.seq for one in ends if one is not None), 0)
+    later = [(task_id, rev) for task_id, rev in store.recovery.revs() if rev > last]
+    known = fold(event for _, lines in store.reader.proven(Position()) for _, event in lines) if later else {}
+    for task_id, rev in later:
+        task = known[task_id].task if task_id in known else None
+        folders = store.files.present(task_id) if task is not None else ()
+        if task is not None and any(_is_of(task, _bytes(store.paths.task(one, task_id))) for one in folders):
+            raise _lacking(rev)
+
+
+def _is_of(task: Task, data: bytes) -> bool:
+    """Whether the file was born as this task, in the form that AOF writes."""
+    lines = data.split(b"\n")
+    born = (f"createdAt: {json.dumps(task.created_at)}", f"createdBy: {json.dumps(task.created_by)}")
+    return all(one.encode() in lines for one in born)
+
+
+def _lacking(seq: int) -> LogDamaged:
+    return LogDamaged(
+        f"the log lacks event {seq}, which the file of a task was written by",
+        "put the log and the tasks of one branch back, or run 'aof doctor'; nothing was changed",
+        seq=seq,
+    )
 
 
 def refuse_alone(store: FilesystemStore) -> None:

@@ -116,7 +116,7 @@ def unfit(path: str, limit: int = LARGEST) -> str | None:
 def _unfit(found: os.stat_result, limit: int | None) -> str | None:
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "something else")
-        return f"it is {kind}, no regular file"
+        return f"it is {kind}, not a regular file"
     if limit is not None and found.st_size > limit:
         return f"it has {found.st_size:,} bytes, more than {limit:,}"
     return None
@@ -129,9 +129,9 @@ def _opened(path: str, directory: int | None, limit: int | None, *, follow: bool
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link, no regular file", path) from None
+            raise OSError(errno.ELOOP, "it is a symbolic link, not a regular file", path) from None
         if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "it is a socket or a device, no regular file", path) from None
+            raise OSError(errno.ENXIO, "it is a socket or a device, not a regular file", path) from None
         raise
     found = os.fstat(fd)
     if (why := _unfit(found, limit)) is not None:

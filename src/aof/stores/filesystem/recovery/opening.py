@@ -59,6 +59,7 @@ class Opening:
         try:
             known = checkpoint.load(store.paths)
             if known is None:
+                takeover.refuse_cut(store)
                 store.recovery.new_here()
             elif known.boot != self._boot:
                 store.recovery.after_power_cut(known.position)
