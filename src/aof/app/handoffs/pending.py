@@ -37,6 +37,11 @@ class Pending:
         found = ((task, one) for task in tasks for one in self._all(task) if one.is_open)
         return tuple((task, one) for task, one in found if one.request is None)
 
+    def triggered(self, tasks: Iterable[Task]) -> frozenset[tuple[str, str, str]]:
+        """The task, trigger and reason of every handoff that these tasks ever had."""
+        handed = (task for task in tasks if any(link.kind == "handoff" for link in task.links))
+        return frozenset((task.id, one.trigger, one.reason) for task in handed for one in self._all(task))
+
     def forget(self, tasks: Iterable[Task]) -> None:
         """Remember only these."""
         kept = {task.id for task in tasks}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from aof.app.commands import trust
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
@@ -15,13 +17,18 @@ from aof.app.handoffs.pending import Pending
 from aof.app.scheduler.health import Health
 from aof.core.handoffs import unanswered
 from aof.core.handoffs.lifecycle import answers, returns, timeouts
+from aof.core.handoffs.lifecycle.initiation import Initiate
+from aof.core.handoffs.lifecycle.proposal import Proposal
 from aof.core.model.commands import OnTask
-from aof.core.model.handoffs.record import Handoff
+from aof.core.model.handoffs.record import Handoff, Trigger
 from aof.core.model.ids import OURSELVES
+from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
 from aof.core.scheduling.snapshot import Action, Snapshot
+from aof.core.validation.required_capabilities import KEY
 from aof.ports.lists import Query
 
+BEGIN = "handoff_begin"
 _CHANGED = "it has changed in the meantime"
 
 
@@ -39,17 +46,41 @@ class HandoffSteps:
         query = Query(open_handoffs=True, archived=True, counted=False)
         handed = self._environment.store.find(query).tasks
         self._pending.forget((*running, *ready, *handed))
-        return {"handoffs": self._pending.messages((*running, *ready)), "handed": self._pending.open(handed)}
+        return {
+            "handoffs": self._pending.messages((*running, *ready)),
+            "handed": self._pending.open(handed),
+            "triggered": self._pending.triggered((*running, *ready)),
+        }
 
     def carry_out(self, action: Action, snapshot: Snapshot) -> str | None:
         """Do it; why it was not done, if so."""
         if action.action == "handoff_unanswered":
             return self._did(_said(action))
+        if action.action == BEGIN:
+            return self._begin(action)
         found = next((one for _, one in snapshot.handed if one.id == action.handoff_id), None)
         return _CHANGED if found is None else _STEPS[action.action](self, action, found)
 
     def _did(self, command: OnTask) -> str | None:
         return None if self._execute(command).events else _CHANGED
+
+    def _begin(self, action: Action) -> str | None:
+        """Hand over for an agent, for a reason that the plan has found."""
+        (task,) = self._environment.store.records((action.task_id,))
+        target = action.to_agent or ""
+        escalates = action.trigger == "timeout" or not target
+        proposal = Proposal(
+            type="escalation" if escalates else "sequential",
+            to=(target,) if target and target != HUMAN else (),
+            reason=action.reason,
+            rationale=action.reason,
+            capabilities=tuple(task.profile.get(KEY, ())) if action.trigger == "capability_mismatch" else (),
+            trigger=msgspec.convert(action.trigger, Trigger),
+        )
+        command = Initiate(
+            actor=OURSELVES, agent=action.agent, task_id=action.task_id, proposal=proposal, detected=True
+        )
+        return self._did(command)
 
     def _deliver(self, action: Action, handoff: Handoff) -> str | None:
         return self._did(timeouts.Deliver(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
@@ -116,4 +147,4 @@ _STEPS: dict[str, Callable[[HandoffSteps, Action, Handoff], str | None]] = {
     "handoff_return": HandoffSteps._return,  # noqa: SLF001
     "handoff_withdraw": HandoffSteps._withdraw,  # noqa: SLF001
 }
-STEPS = ("handoff_unanswered", *_STEPS)
+STEPS = ("handoff_unanswered", BEGIN, *_STEPS)

@@ -272,7 +272,7 @@ class Tick:
         return None if self._execute(command).events else "it has changed in the meantime"
 
     def _done(self, action: Action, task: Task | None) -> str | None:
-        if action.handoff_id is not None:
+        if action.action in handoff_steps.STEPS:
             return self._handoffs.carry_out(action, self.last)
         if action.action == "health_check":
             return self._health.check(action.agent or "", self.last)

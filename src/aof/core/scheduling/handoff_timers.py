@@ -7,7 +7,7 @@ the backoff later. Must not know how an action is carried out.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -67,6 +67,8 @@ def _settled(view: View, task: Task, handoff: Handoff) -> Timer | None:
 
 def _timer(view: View, task: Task, handoff: Handoff) -> Timer | str:
     seat = view.crew.seats.get(handoff.to_agent)
+    if handoff.state == "requested" and task.gated and handoff.trigger == "task_completion":
+        return _hop(view, task, handoff)
     if handoff.state == "requested":
         return _requested(view, task, handoff, seat)
     rule = {"queued": _queued, "deferred": _deferred}.get(handoff.state, _accepted)
@@ -90,6 +92,18 @@ def _requested(view: View, task: Task, handoff: Handoff, seat: Seat | None) -> T
         view.again(due)
         return Timer(view.now, "handoff_accept", f"{handoff.to_agent} can be started for {handoff.id}")
     return Timer(due, "handoff_timeout", f"{handoff.to_agent} has not acknowledged {handoff.id} by {iso(due)}")
+
+
+def _hop(view: View, task: Task, handoff: Handoff) -> Timer | str:
+    """Whoever takes the hop takes the handoff: the receiver by accepting it, and from any other it is withdrawn."""
+    name = handoff.reason.split()[1]
+    hop: dict[str, Any] = next((one for one in task.workflow["hops"] if one["id"] == name), {})
+    if hop.get("status") == "ready" and handoff.reason.endswith(str(hop.get("openedAt"))):
+        return f"handoff {handoff.id} waits for {handoff.to_agent} to take hop {name}"
+    taken = hop.get("agent")
+    if taken == handoff.to_agent:
+        return Timer(view.now, "handoff_accept", f"{taken} has taken hop {name}")
+    return Timer(view.now, "handoff_withdraw", f"{taken or 'nobody'} has taken hop {name}")
 
 
 def _can_start(view: View, task: Task, handoff: Handoff) -> bool:

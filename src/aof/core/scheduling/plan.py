@@ -15,7 +15,7 @@ from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.runs.lease_clock import running_for
-from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops
+from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
@@ -35,6 +35,8 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     _judge(view, snapshot.review, REVIEW)
     _judge(view, (*snapshot.ready, *opened), READY)
     view.actions += _late_answers(view)
+    for task in (*snapshot.running, *snapshot.ready):
+        view.actions += triggers.completions(view, task)
     view.actions += handoff_timers.planned(view)
     view.actions += health_checks.planned(view)
     view.actions += _retention(view)
@@ -268,7 +270,17 @@ def _seconds(millis: int) -> str:
     return f"{millis / 1000:g} s"
 
 
-RUNNING: tuple[Rule, ...] = (_hops, _cancelling, _orphaned, _stale, _too_long, _patience, _at_work)
+RUNNING: tuple[Rule, ...] = (
+    _hops,
+    _cancelling,
+    _orphaned,
+    _stale,
+    triggers.out_of_time,
+    triggers.capability_mismatch,
+    _too_long,
+    _patience,
+    _at_work,
+)
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
 READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)

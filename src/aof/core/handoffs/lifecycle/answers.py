@@ -84,7 +84,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if matched == "none":
             return checks.no_capability(handoff, agent.id, missing)
         short = checks.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
-        return short or capacity.at_capacity(chart, agent, load_of(records))
+        return short or (capacity.at_capacity(chart, agent, load_of(records)) if self.begin else None)
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         answer = {
