@@ -53,6 +53,7 @@ def verify(paths: Paths, files: Mapping[str, str], noted: int, expires: Expires)
     log = _Log()
     for day in log_days(paths):
         log.read(paths, day)
+    log.end()
     problems = [*log.problems, *log.breaks(), *_Files(paths, log.records).problems(files, noted, expires)]
     return Verified(checked=len(log.records), problems=tuple(problems[:_MOST]))
 
@@ -65,18 +66,26 @@ class _Log:
         self.problems: list[AuditProblem] = []
         self._places: list[_Place] = []
         self._digest = GENESIS
+        self._whole = 0
 
     def read(self, paths: Paths, day: str) -> None:
-        """Take in the log of a day; of a commit that is not written yet, the last line may be incomplete."""
+        """Take in the log of a day; a line without its end is not written yet."""
         path = f"events/{day}.jsonl"
         with open(paths.log(day), "rb") as file:
             for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    return
                 try:
                     self._take(path, day, line)
                 except LogDamaged:
-                    if line.endswith(b"\n"):
-                        what = f"line {number} of {path} cannot be read: it was changed"
-                        self.problems.append(AuditProblem(code="record_changed", path=path, detail=what))
+                    what = f"line {number} of {path} cannot be read: it was changed"
+                    self.problems.append(AuditProblem(code="record_changed", path=path, detail=what))
+
+    def end(self) -> None:
+        """Forget the commit at the end that was not written whole."""
+        for place in self._places[self._whole :]:
+            self.records.pop(place.seq, None)
+        del self._places[self._whole :]
 
     def _take(self, path: str, day: str, line: bytes) -> None:
         event = chain.decode(line)
@@ -84,6 +93,8 @@ class _Log:
         place = _Place(path, event.seq, event.type, handoff, chain.proves(line, self._digest))
         self._digest = chain.digest_of(line)
         self._places.append(place)
+        if event.commit[0] == event.commit[1]:
+            self._whole = len(self._places)
         try:
             record = audit_record(event)
         except ValueError:
