@@ -37,14 +37,15 @@ def mixed(team: HandoffTeam) -> list[Handoff]:
     passed = team.hand("eve", "sequential", segment_complete=True)
     fabric.handoff_accept(passed.id, agent="eve")
     group = fabric.handoff_new(type="broadcast", task_id=team.task(), reason="look", to=["ada", "bob"], timeout="5m")
-    for one, agent in zip(group.handoff_ids, ("ada", "bob"), strict=True):
+    members = msgspec.convert(group.handoff_ids, tuple[str, ...])
+    for one, agent in zip(members, ("ada", "bob"), strict=True):
         fabric.handoff_accept(one, agent=agent)
         fabric.handoff_return(one, agent=agent, status="partial", result="fine")
     asked = team.hand("", "escalation", rationale="too risky", risk="high")
     fabric.handoff_answer(asked.id, text="go on", actor="pm")
     team.clock.sleep(30)
     team.tick()
-    return [done, failed, turned, lost, passed, asked, *(fabric.handoff_show(one) for one in group.handoff_ids)]
+    return [done, failed, turned, lost, passed, asked, *(fabric.handoff_show(one) for one in members)]
 
 
 @requirement("handoff.audit.record-fields", "handoff.audit.event-types")
