@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
+from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
-from aof.app.handoffs import shared_work
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -80,6 +80,11 @@ class Services:
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
         return handoffs.HandoffService(self.environment, self.dispatcher)
+
+    @cached_property
+    def audit(self) -> audit.AuditService:
+        """The audit records of handoffs."""
+        return audit.AuditService(self.environment)
 
     @cached_property
     def shared_work(self) -> shared_work.SharedWorkService:

@@ -20,6 +20,8 @@ _REMARKS: Final = frozenset(
         "context.refused",
         "file.refused",
         "http.authentication.failed",
+        "agent.unavailable",
+        "agent.available",
         "handoff.refused",
     }
 )

@@ -128,6 +128,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("handoff", "chain", "007"),
         ("handoff", HARMFUL),
     ),
+    "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
     "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),

@@ -23,12 +23,13 @@ _replace = msgspec.structs.replace
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it on. A run that this begins has the secret with this digest."""
+    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it."""
 
     operation = "handoff_accept"
     reason: str | None = None
     estimated_completion: str | None = None
     secret_digest: str | None = None
+    begin: bool = True
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """Also what a claim would read, and the locks under which the receiver's load is counted."""
@@ -59,11 +60,12 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             return closed(handoff)
         if refusal := over(task) or self._unable(records, handoff):
             return refusal
-        taken = ownership.taken(records, task, handoff, handoff.to_agent, now, decide, self.secret_digest)
+        claim = ownership.claiming(task, handoff.to_agent, self.secret_digest) if self.begin else None
+        taken = ownership.taken(records, task, handoff, now, decide, claim)
         if isinstance(taken, AofError):
             return taken
         drafts = (*self._accepted(records, task, handoff, now), *taken.drafts)
-        if handoff.type == "sequential":
+        if not handoff.return_protocol.expected:
             drafts += ended(task, handoff, "success", now)
         return _replace(taken, drafts=drafts, agent=self.acting)
 
@@ -82,7 +84,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if matched == "none":
             return checks.no_capability(handoff, agent.id, missing)
         short = checks.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
-        return short or capacity.at_capacity(chart, agent, load_of(records))
+        return short or (capacity.at_capacity(chart, agent, load_of(records)) if self.begin else None)
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         answer = {
