@@ -21,7 +21,7 @@ from aof.ports.lists import Query, Rows
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 

@@ -7,7 +7,7 @@ import msgspec
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
-from aof.core.org import health
+from aof.core.org.health import agent_health as health
 from aof.core.runs.lease_clock import Boot
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
     from aof.ports.store import Page, Scope

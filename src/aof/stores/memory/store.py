@@ -20,7 +20,7 @@ from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
-from aof.core.org import health
+from aof.core.org.health import agent_health as health
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows

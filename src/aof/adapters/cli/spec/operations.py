@@ -767,7 +767,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "audit",
         "audit records of handoffs: find, verify or prune them",
-        "audit:audit",
+        "teamwork.audit:audit",
         section="messages",
         order=40,
         arguments=(
