@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aof.core.validation.visible import visible
-from aof.documents.markdown import closes_code, opens_code, unix
+from aof.documents.markdown import code_blocks, opens_code, unix
 
 # Headings, rules and underlines of headings, HTML (but no address), and fences that are escaped already.
 _STRUCTURE: Final = (
@@ -65,8 +65,9 @@ def _each(text: str, reserved: str | None, change: Callable[[str, re.Pattern[str
     own = None if reserved is None else re.compile(rf"( *)(?={reserved})")
     done: list[str] = []
     place = 0
+    blocks = code_blocks(lines)
     while place < len(lines):
-        end = _end_of_code(lines, place)
+        end = blocks.get(place)
         if end is not None:
             done += lines[place:end]
             place = end
@@ -77,13 +78,6 @@ def _each(text: str, reserved: str | None, change: Callable[[str, re.Pattern[str
         done.append(_spaced(_comments(line, change), own, change))
         place += 1
     return "\n".join(done)
-
-
-def _end_of_code(lines: list[str], place: int) -> int | None:
-    opened = opens_code(lines[place])
-    if opened is None:
-        return None
-    return next((end + 1 for end in range(place + 1, len(lines)) if closes_code(lines[end], opened)), None)
 
 
 def _comments(line: str, change: Callable[[str, re.Pattern[str]], str]) -> str:

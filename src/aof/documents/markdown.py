@@ -99,6 +99,29 @@ def closes_code(line: str, opened: str) -> bool:
     return mark is not None and mark[1].startswith(opened) and not mark[2].strip()
 
 
+def code_blocks(lines: Sequence[str]) -> dict[int, int]:
+    """Where each fenced block begins and the place behind it. A fence that is never closed begins none.
+
+    What was looked for in vain is not looked for again, so that many open fences cost no more than one.
+    """
+    fences = [(place, mark[1]) for place, line in enumerate(lines) if (mark := FENCE.match(line)) is not None]
+    found: dict[int, int] = {}
+    hopeless: dict[str, int] = {}
+    behind = 0
+    for step, (place, fence) in enumerate(fences):
+        kind = fence[0]
+        tried = kind in hopeless and len(fence) >= hopeless[kind]
+        if place < behind or tried or opens_code(lines[place]) is None:
+            continue
+        later = (fences[one][0] for one in range(step + 1, len(fences)))
+        end = next((one for one in later if closes_code(lines[one], fence)), None)
+        if end is None:
+            hopeless[kind] = len(fence)
+        else:
+            behind = found[place] = end + 1
+    return found
+
+
 def unclosed(lines: Iterable[Line]) -> Iterator[int]:
     """The numbers of lines that open code or a comment that is never closed."""
     for line in lines:

@@ -17,7 +17,9 @@ LOCK = "document:"
 
 
 class Files(Protocol):
-    """The files of a document, read when they are asked for."""
+    """The files of a document, read when they are asked for. `note` is the one that was kept; empty if it is lost."""
+
+    note: str
 
     def text(self, path: str) -> str:
         """The text of a file; empty where there is none."""
@@ -54,10 +56,14 @@ class Extension(msgspec.Struct, frozen=True):
 
 
 class Rewritten(msgspec.Struct, frozen=True):
-    """The files that change, in the order in which they have to be written, and the note to keep."""
+    """The files that change, in the order in which they have to be written, and the note to keep.
+
+    They are flushed, unless the log has everything that they say: then a power cut may take them.
+    """
 
     texts: dict[str, str]
     note: str = ""
+    flushed: bool = True
 
 
 class Projection(Protocol):

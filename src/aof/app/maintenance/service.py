@@ -11,6 +11,7 @@ from contextlib import suppress
 from aof.app import faults
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import refusal, settle
+from aof.app.documents.mailbox import repair
 from aof.app.operations.results import Result
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
@@ -61,7 +62,19 @@ class MaintenanceService:
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         here = self._environment
-        return doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+        report = doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+        before = repair.found(here)
+        if not before:
+            return report
+        if fix:
+            repair.settle(here)
+        left = repair.found(here)
+        return Diagnosis(
+            ok=report.ok and not left,
+            problems=(*report.problems, *left),
+            healed=(*report.healed, *(one for one in before if one not in left)),
+            advice=report.advice,
+        )
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:

@@ -21,6 +21,10 @@ _REMARKS: Final = frozenset(
         "context.refused",
         "file.refused",
         "http.authentication.failed",
+        "agent.turn.began",
+        "agent.turn.ended",
+        "agent.unavailable",
+        "agent.available",
         "handoff.refused",
     }
 )

@@ -64,7 +64,9 @@ class Desk(Protocol):
         """Add text to the file if it still looks so, or has a part of this text already; how it looks then."""
         ...
 
-    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:
+    def replace(
+        self, path: str, mark: str, text: str, written: Callable[[str], None], *, flushed: bool = True
+    ) -> str | None:
         """Write a file anew, durably, if it still looks so; how it looks then, which `written` is told before."""
         ...
 
@@ -80,8 +82,9 @@ class _News(msgspec.Struct, frozen=True):
 class _Files:
     """The files as they were read, so that a change of any of them is noticed."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, note: str) -> None:
         self._desk = desk
+        self.note = note
         self._read: dict[str, tuple[str, str]] = {}
 
     def text(self, path: str) -> str:
@@ -151,7 +154,7 @@ def _rewritten(
     facts: Facts,
 ) -> bool:
     place = news.place
-    files = _Files(desk)
+    files = _Files(desk, state.note if state is not None and news.past is None else "")
     done = projection.rewrite(files, news.fresh, news.past, facts)
     mark = files.mark(projection.path)
     for path, text in done.texts.items():
@@ -159,7 +162,7 @@ def _rewritten(
             continue
         main = path == projection.path
         intend = partial(_intend, desk, state, place, done.note) if main else _nothing
-        written = desk.replace(path, files.mark(path), text, intend)
+        written = desk.replace(path, files.mark(path), text, intend, flushed=done.flushed)
         if written is None:
             return False
         mark = written if main else mark

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -30,6 +30,7 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.log.wait import wait
@@ -167,6 +168,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().resources_in_use()
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        self._caught_up()
+        return super().records(task_ids)
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
         self._caught_up()
@@ -204,6 +210,11 @@ class ReadOnlyStore(MemoryStore):
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self._caught_up()
+        return by_type.since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""

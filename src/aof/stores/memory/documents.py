@@ -61,7 +61,15 @@ class MemoryDesk:
     def intend(self, before: State | None, after: State) -> None:
         """Nobody dies in between."""
 
-    def replace(self, path: str, mark: str, text: str, written: Callable[[str], object]) -> str | None:  # noqa: ARG002 - as above
+    def replace(
+        self,
+        path: str,
+        mark: str,
+        text: str,
+        written: Callable[[str], object],  # noqa: ARG002 - the contract's form
+        *,
+        flushed: bool = True,  # noqa: ARG002 - the contract's form
+    ) -> str | None:
         """Put another text in its place."""
         if mark != self.mark(path):
             return None

@@ -11,6 +11,7 @@ from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.values import file_text
 from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
+from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Sent
 from aof.core.errors.base import Call
 from aof.protocol import documents
@@ -51,7 +52,11 @@ def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
 
 def session_end(context: Context, values: dict[str, Any]) -> Answer:
     """`aof session-end`."""
-    applied = context.fabric.session_end(**values)
+    fabric = context.fabric
+    applied = fabric.session_end(**values)
+    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
+    mail = fabric.turn_ended(agent, "session-end") if agent else None
+    left = (("unread", mail.unread), ("to close", mail.to_close)) if mail is not None else ()
 
     def text(screen: Screen) -> None:
         for one in applied:
@@ -60,5 +65,8 @@ def session_end(context: Context, values: dict[str, Any]) -> Answer:
             )
         if not applied:
             screen.line("nothing was reported that is not carried out already")
+        for what, ids in left:
+            if ids:
+                screen.line(f"mail {what}: {', '.join(ids)}")
 
-    return Answer({"applied": applied}, text)
+    return Answer({"applied": applied, "mail": mail or LeftOver()}, text)

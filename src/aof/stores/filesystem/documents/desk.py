@@ -125,12 +125,15 @@ class FileDesk:
         finally:
             os.close(fd)
 
-    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:
+    def replace(
+        self, path: str, mark: str, text: str, written: Callable[[str], None], *, flushed: bool = True
+    ) -> str | None:
         """A temporary file takes the place of the one that was read; what somebody wrote meanwhile is put back."""
         disk, place = self._parts.disk, self._path(path)
         temporary = self._parts.paths.temporary_file(path)
         data = text.encode("utf-8", "surrogateescape")
-        (disk.write_durable if self._durable else disk.write_new)(temporary, data)
+        flushed = flushed and self._durable
+        (disk.write_durable if flushed else disk.write_new)(temporary, data)
         after = _mark(seen(temporary))
         written(after)
         if self.mark(path) != mark:
@@ -144,7 +147,7 @@ class FileDesk:
             disk.unlink(temporary)
         else:
             disk.rename(temporary, place)
-        if self._durable:
+        if flushed:
             disk.sync_dir(self._root)
         return after or None
 
@@ -191,7 +194,15 @@ class ReadOnlyDesk:
     def intend(self, before: State | None, after: State) -> None:
         """Nothing is kept."""
 
-    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None]) -> str | None:  # noqa: ARG002
+    def replace(
+        self,
+        path: str,
+        mark: str,
+        text: str,
+        written: Callable[[str], None],  # noqa: ARG002 - the contract's form
+        *,
+        flushed: bool = True,  # noqa: ARG002 - the contract's form
+    ) -> str | None:
         """Only in memory."""
         self._texts[path] = (text, 0)
         return mark

@@ -45,6 +45,15 @@ def after(reader: Reader, types: tuple[str, ...], start: Position) -> tuple[Posi
     return here, found
 
 
+def since(reader: Reader, types: tuple[str, ...], day: str) -> Iterator[Event]:
+    """The events of these types from the beginning of a day on."""
+    wanted = _beginnings(types)
+    for one in reader.days():
+        if one >= day:
+            lines = reader.lines(one, 0)
+            yield from (chain.decode(line) for line in lines if line.startswith(wanted, line.find(b",")))
+
+
 def before(reader: Reader, types: tuple[str, ...], end: Position) -> Iterator[Event]:
     """The events of these types up to a position, newest first; a day is read when its first event is asked for."""
     wanted = _beginnings(types)
