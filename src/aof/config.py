@@ -74,6 +74,11 @@ schemaVersion = 1
 # [notify]                       # what to notify when a task comes to review, is blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
+# [[notify.channels]]            # a chat, mail or push service that 'aof up' sends to; see docs/howto/get-notified.md
+# name = "team"
+# urlEnv = "AOF_TEAM_CHAT"       # the variable that holds its address; or urlFile = "/etc/aof/team.url"; or url
+# status = ["review", "blocked", "deadletter"]
+# priority = ["high", "critical"]
 
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
@@ -132,11 +137,36 @@ class HandoffSettings(Section):
     default_timeout: float = 3600.0
 
 
+class ChannelSettings(Section):
+    """A service that people read, where its address stands, and which news it gets. Times are in seconds."""
+
+    name: str = ""
+    url: str | None = None
+    url_env: str | None = None
+    url_file: str | None = None
+    status: tuple[
+        Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"], ...
+    ] = (
+        "review",
+        "blocked",
+        "done",
+        "deadletter",
+    )
+    priority: tuple[Literal["low", "normal", "high", "critical"], ...] = ()
+    agent: tuple[str, ...] = ()
+    sla: bool = True
+    handoff: bool = True
+    batch: float = 10.0
+    quiet: float = 3600.0
+    details: bool = True
+
+
 class NotifySettings(Section):
     """Whom to notify when a task needs a person."""
 
     command: tuple[str, ...] = ()
     file: str | None = None
+    channels: tuple[ChannelSettings, ...] = ()
 
 
 class IdentitySettings(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aof.documents.charter.projection import CharterDocument
 from aof.documents.mailbox.document import MailboxDocument
 from aof.documents.projection import LOCK
 from aof.documents.worklog.projection import WorklogFile
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from aof.core.model.policy import Policy
     from aof.documents.projection import Projection
 
-_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {"WORKLOG": WorklogFile, "MAILBOX": MailboxDocument}
+_DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {
+    "WORKLOG": WorklogFile,
+    "MAILBOX": MailboxDocument,
+    "CHARTER": CharterDocument,
+}
 
 
 def projections(policy: Policy) -> Iterator[Projection]:

@@ -67,7 +67,7 @@ class Dispatcher:
 
     def _execute(self, command: OnTask) -> Done:
         here = self._environment
-        done = unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
+        done = unit_of_work.execute(here.store, here.clock, here.with_gates(here.chart.policy_for(command)), command)
         if here.notifier is not None and done.events:
             notifications.tell(here.notifier, done, here.lookup.get)
         return done
@@ -87,7 +87,10 @@ class Dispatcher:
         own = self._principal.run
         if run is None and own is not None and task_of_run(own) == full:
             run = own
-        return self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
+        done = self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
+        if done.decision.refusal is not None:
+            raise done.decision.refusal  # it is on record, and still a refusal
+        return done
 
     def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
         """The same, answered with the status that the task has now."""

@@ -28,6 +28,8 @@ from aof.core.runs.lease_clock import present, stamped
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
 
+_ENTROPY_BYTES = 16
+
 
 class Done(msgspec.Struct, frozen=True):
     """What a command did: the events, the task as it is now, and the secret of a run that it began."""
@@ -41,6 +43,11 @@ class Done(msgspec.Struct, frozen=True):
 def draw_tag() -> str:
     """The random part of the ID of a run that a command may begin."""
     return os.urandom(TAG_DIGITS // 2).hex()
+
+
+def draw_entropy() -> str:
+    """Random text that the IDs of handoffs which a command may begin are made from."""
+    return os.urandom(_ENTROPY_BYTES).hex()
 
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
@@ -139,7 +146,7 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
     own = frozenset({command.task_id})
     only_own = Needs(write=own)
-    records = Records(policy=policy, run_tag=draw_tag())
+    records = Records(policy=policy, run_tag=draw_tag(), entropy=draw_entropy())
     if own <= scope.write:  # every command needs its own task, and most need nothing else
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
@@ -179,6 +186,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
 
 
@@ -205,8 +214,9 @@ def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
-    if not wanted.handoffs and not wanted.files:
+    if not (wanted.handoffs or wanted.files or wanted.sizes):
         return
+    records.sizes |= {(task_id, ref): unit.size(task_id, ref) for task_id, ref in wanted.sizes}
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from aof.app.documents import reading, worklog_check
+from aof.app.documents.conflicts import seen
+from aof.app.documents.conflicts.service import turns_since
 from aof.app.operations.results import Result
 from aof.core.model.times import iso
 from aof.core.validation import limits
+from aof.documents.conflicts.commands import Object
 from aof.documents.worklog import commands, envelope, wording
 from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType
 from aof.documents.worklog.parser import parse, parse_entry
@@ -130,6 +133,9 @@ class WorklogService:
             links=tuple(links),
         )
         given = {"kind": type, "said": said, "level": level, "agent": agent, "actor": actor}
+        if type == "objection.raised":
+            given["turns"] = turns_since(self._environment, agent or actor or self._dispatcher.actor, links)
+            return self._post(self._dispatcher.command(Object, given))
         return self._post(self._dispatcher.command(commands.Say, given))
 
     def worklog_decide(
@@ -191,8 +197,12 @@ class WorklogService:
         task: str | None = None,
         limit: int | None = None,
         archived: bool = False,
+        unseen_by: str | None = None,
     ) -> WorklogView:
-        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit."""
+        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
+
+        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
+        """
         here = self._environment
         seq, now = here.store.head(), here.clock.now()
         full = here.lookup.resolve(task) if task else None
@@ -205,6 +215,9 @@ class WorklogService:
             for one in shown
             if type in (None, one.event_type) and agent in (None, one.actor) and (full is None or full in one.links)
         ]
+        if unseen_by is not None:
+            unseen = seen.unseen_by(here, unseen_by)
+            shown = [one for one in shown if unseen(one)]
         last = shown if limit is None else shown[max(len(shown) - limit, 0) :]
         return WorklogView(
             as_of=iso(now),

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from aof.app.documents import reading
 from aof.core.documents import speakers
+from aof.core.documents.mailbox import facts
 from aof.core.errors.base import AofError
 from aof.core.model.times import millis
 from aof.core.validation.findings import Finding
+from aof.documents.conflicts import anti_patterns
 from aof.documents.worklog import check, projection
 from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Worklog
 from aof.documents.worklog.parser import parse
@@ -43,6 +45,17 @@ def of_file(environment: Environment) -> Iterator[Finding]:
     done = store.find(environment.read_models.query(status="done")).tasks
     yield from check.of_tasks(entries, (task.id for task in done))
     yield from check.of_long_work(known.entries, _minutes(events))
+    for one in anti_patterns.unproven_agreements(entries, _answered(environment)):
+        yield check.finding(one.code, one.line, one.detail, "link to where that agent says so", one.severity)
+
+
+def _answered(environment: Environment) -> dict[str, set[str]]:
+    """Who has answered each message."""
+    found: dict[str, set[str]] = {}
+    for event in environment.store.told((facts.CHANGED, facts.CLOSED)):
+        _, ack = facts.change_in(event.payload)
+        found.setdefault(event.payload["messageId"], set()).add(ack.actor)
+    return found
 
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from aof.core.messages.message import Message
 from aof.core.messages.status import StatusUpdate
 from aof.core.model.commands import OnTask
 from aof.core.model.events import Draft
-from aof.core.model.handoff import Request
+from aof.core.model.handoffs.record import Request
 from aof.core.model.ids import is_agent_name, is_task_id, task_of_run
 from aof.core.validation import limits
 from aof.ports.clock import Clock

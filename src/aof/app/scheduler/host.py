@@ -31,6 +31,7 @@ from aof.core.model.kinds import Cause
 from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import held_leases
+from aof.core.org.autonomy import run_limit_ms
 from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.snapshot import Snapshot
@@ -140,7 +141,8 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        work = work_of(whole, agent, claimed, hop, earlier, self._fabric.turn_began(agent.id, "runner"))
+        handed, mail = self._fabric.store.handoffs((whole,)), self._fabric.turn_began(agent.id, "runner")
+        work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail)
         try:
             self.runner.start(work)
         except RunnerFailed as error:
@@ -150,7 +152,7 @@ class Hosting:
         self._warn_of_dropped(work)
         now = self._clock.monotonic()
         every = lease.ttl_ms / 1000 / BEATS_PER_LEASE
-        limit = agent.max_execution_ms
+        limit = run_limit_ms(agent)
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None

@@ -152,13 +152,14 @@ class Tick:
     def planned(self, snapshot: Snapshot) -> Plan:
         """What should be done with what was seen. A task that no plan can be made for is left out, and told."""
         crew, now = self.crew(), self._clock.now()
+        policy = self._environment.with_gates(self._policy)
         try:
-            return plan(snapshot, crew, self._policy, now)
+            return plan(snapshot, crew, policy, now)
         except Exception as error:
             sound, left = self._without_unplannable(snapshot, crew, now)
             if not left:
                 raise error from None
-            planned = plan(sound, crew, self._policy, now)
+            planned = plan(sound, crew, policy, now)
             return msgspec.structs.replace(planned, left=(*planned.left, *left))
 
     def _without_unplannable(self, snapshot: Snapshot, crew: Crew, now: int) -> tuple[Snapshot, list[LeftAlone]]:
@@ -218,8 +219,9 @@ class Tick:
     def snapshot(self, *, explain: bool) -> Snapshot:
         """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
         patience = self._policy.scheduling.patience_ms
+        gated = ("review",) if self._environment.gates_in_force() else ()
         others = {
-            status: self._find(Query(status=(status,))) if explain or status in patience else ()
+            status: self._find(Query(status=(status,))) if explain or status in patience or status in gated else ()
             for status in _EXPLAINED
         }
         promotable = self._find(Query(runnable_at=_WHENEVER, waiting_in="backlog"))
@@ -271,6 +273,9 @@ class Tick:
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _accept(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _unanswered(self, action: Action, task: Task) -> str | None:
 
@@ -358,6 +363,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "timeout": Tick._time_out,  # noqa: SLF001
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
+    "gate_elapsed": Tick._accept,  # noqa: SLF001
     "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }

@@ -17,9 +17,13 @@ _REMARKS: Final = frozenset(
         "protocol.message.rejected",
         "protocol.message.unknown",
         "task.warning",
+        "context.conflict",
+        "context.refused",
+        "file.refused",
         "http.authentication.failed",
         "agent.turn.began",
         "agent.turn.ended",
+        "handoff.refused",
     }
 )
 
@@ -55,6 +59,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     files: dict[str, str] = {}
     layout: str | None = None
     hash: str = ""
+
+
+def about_handoff(event: Event) -> bool:
+    """Whether the event may change the record of a handoff, which it then names."""
+    return event.type.startswith(("delegation.", "handoff.")) and "handoffId" in event.payload
 
 
 def is_remark(fact: Draft | Event) -> bool:

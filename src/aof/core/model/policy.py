@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.core.model.gate import Gate
     from aof.core.model.org_chart import OrgChart
 
 _NONE: Mapping[str, int] = MappingProxyType({})
@@ -69,6 +70,7 @@ class Policy:
         org: OrgChart | None = None,
         project: str = "unknown",
         messages_per_send: int = 1000,
+        gates: tuple[Gate, ...] = (),
         worklog: WorklogPolicy = _KEPT,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
@@ -85,6 +87,7 @@ class Policy:
         self.org = org
         self.project = project
         self.messages_per_send = messages_per_send
+        self.gates = gates
         self.worklog = worklog
 
     @property

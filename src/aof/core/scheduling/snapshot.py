@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.runs.lease_clock import Boot

@@ -16,7 +16,7 @@ from typing import NoReturn
 from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.documents.projection import Projection
@@ -168,6 +168,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        self._caught_up()
+        return super().locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -182,6 +187,11 @@ class ReadOnlyStore(MemoryStore):
         """Every handoff, or those of some tasks; oldest first."""
         self._caught_up()
         return super().handoffs(tasks)
+
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        self._caught_up()
+        return super().find_handoffs(part)
 
     def head(self) -> int:
         """The number of the last event."""

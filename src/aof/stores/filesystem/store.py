@@ -39,7 +39,7 @@ from aof.stores.filesystem.working_copy.status import file_status
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
@@ -313,6 +313,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -343,6 +348,11 @@ class FilesystemStore(Parts):
         """Every handoff, or those of some tasks; oldest first."""
         with clearly("read the handoffs"):
             return self.handed.all() if tasks is None else self.handed.among(tasks)
+
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as their files are now; nothing is locked."""
+        with clearly("read the handoffs"):
+            return self.handed.beginning(part)
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""

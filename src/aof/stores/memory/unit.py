@@ -14,12 +14,12 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow_state import occupied_by
 from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents
@@ -114,6 +114,10 @@ class MemoryUnit:
         """There are no files, so nobody misses one."""
         return False
 
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:  # noqa: ARG002 - the contract's form
+        """There are no files: what is named counts as one."""
+        return 1, 0
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         return self._kept.where(lambda task: task.parent_id == task_id)
@@ -175,7 +179,12 @@ class MemoryUnit:
         with self._kept.lock:
             tasks = self._kept.tasks()
             found = sorted(tasks, key=split_task_id)
-            return tuple(name for name in found for lease in leases(tasks[name]) if lease.agent == agent)
+            return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        with self._kept.lock:
+            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

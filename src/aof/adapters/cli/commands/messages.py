@@ -1,4 +1,4 @@
-"""Verbs about protocol messages, sessions and handoffs."""
+"""Verbs about protocol messages and sessions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import msgspec
 
 from aof.adapters.cli.help import spelling
 from aof.adapters.cli.output import Answer, Context
-from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.spec.values import file_text
 from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
 from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Sent
 from aof.core.errors.base import Call
-from aof.core.model.handoff import Handoff
 from aof.protocol import documents
 
 _REFUSED = 1
@@ -72,43 +70,3 @@ def session_end(context: Context, values: dict[str, Any]) -> Answer:
                 screen.line(f"mail {what}: {', '.join(ids)}")
 
     return Answer({"applied": applied, "mail": mail or LeftOver()}, text)
-
-
-def handoff(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof handoff list|show`."""
-    given = dict(values)
-    action, handoff_id = given.pop("action"), given.pop("handoff_id", None)
-    if action == "show" and handoff_id is not None and not given:
-        one = context.fabric.handoff(handoff_id)
-        return Answer(one, lambda screen: _describe(screen, one))
-    if action != "list" or handoff_id is not None:
-        raise UsageError(
-            f"'aof handoff {action}' makes no call", "aof handoff list [--task ID], or: aof handoff show HANDOFF"
-        )
-    found = context.fabric.handoffs(**given)
-
-    def text(screen: Screen) -> None:
-        head = ("HANDOFF", "KIND", "STATE", "FROM", "TO", "TASK")
-        body = [(one.id, one.kind, one.state, one.from_agent, one.to_agent, one.task_id) for one in found]
-        if body:
-            screen.table(head, body)
-        else:
-            screen.line("there is no such handoff")
-
-    return Answer({"total": len(found), "handoffs": found}, text)
-
-
-def _describe(screen: Screen, handoff: Handoff) -> None:
-    screen.line(f"{handoff.id}  {handoff.kind}  {handoff.state}" + (f"  {handoff.reason}" if handoff.reason else ""))
-    screen.line(f"{handoff.from_agent} → {handoff.to_agent}  {handoff.task_id} (part of {handoff.parent_task_id})")
-    request = handoff.request
-    lists = (
-        ("acceptance criteria", request.acceptance_criteria),
-        ("expected outputs", request.expected_outputs),
-        ("context", request.context_refs),
-        ("constraints", request.constraints),
-        ("due", (request.due_by,) if request.due_by else ()),
-    )
-    for title, items in lists:
-        for item in items:
-            screen.line(f"{title}: {item}")

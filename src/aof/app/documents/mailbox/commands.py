@@ -16,13 +16,14 @@ from aof.core.documents.mailbox import escalation, facts, lifecycle, receivers, 
 from aof.core.documents.mailbox import payload as payloads
 from aof.core.documents.mailbox.message import BODY, Ack, Message, number_of
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.mail import MessageNotFound, NotCloser, UnreadableMessage
+from aof.core.errors.mail import MessageNotFound, MissingPart, NotCloser, UnreadableMessage
 from aof.core.model.commands import Decide, NeedsOf, OnDocument
 from aof.core.model.events import Draft
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import day, iso
 from aof.core.validation import limits
+from aof.documents.conflicts import anti_patterns
 from aof.documents.escaping import plain
 from aof.documents.mailbox import payload as blocks
 from aof.documents.mailbox.body import trimmed
@@ -30,6 +31,8 @@ from aof.documents.mailbox.card import read
 from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, cards_of
 from aof.documents.projection import lock_of
+from aof.documents.worklog import model as worklog
+from aof.documents.worklog.parser import parse
 
 LOCK = frozenset({lock_of(facts.DOCUMENT)})
 
@@ -63,8 +66,12 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
     part: tuple[int, int] | None = None
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """The mailbox, and the archive for its numbers."""
-        return _with_archive(OnMailbox.needs(self, known, needs))
+        """The mailbox, and the archive for its numbers; the WORKLOG where the message tells of a handoff."""
+        own = _with_archive(OnMailbox.needs(self, known, needs))
+        if self.type != "handoff-ready":
+            return own
+        names, paths = own.names | {lock_of(worklog.NAME)}, own.documents | {worklog.PATH, worklog.ARCHIVE}
+        return msgspec.structs.replace(own, names=names, documents=paths)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The message under the next number of the day."""
@@ -75,9 +82,24 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
         message = sending.message(mail, records.policy, number, now)
         if isinstance(message, AofError):
             return message
-        if refusal := speakers.refused(records.policy, self):
+        if refusal := speakers.refused(records.policy, self) or self._unposted(records, message):
             return refusal
         return Decision(drafts=(facts.sent(message),))
+
+    def _unposted(self, records: Records, message: Message) -> AofError | None:
+        """Why a message cannot stand for a handoff: the WORKLOG has none of the sender that it refers to."""
+        if self.type != "handoff-ready":
+            return None
+        texts = (records.documents[path] for path in (worklog.ARCHIVE, worklog.PATH))
+        entries = [entry for text in texts for entry in parse(text).entries]
+        said = "\n".join((message.subject, message.body, self.related or ""))
+        if anti_patterns.handed_over(entries, self.acting, said):
+            return None
+        return MissingPart(
+            f"{self.acting} has posted no handoff in the WORKLOG that this message refers to",
+            "post it first, then name its ID or its task in the message",
+            Call("worklog_add", {"type": "handoff.posted", "agent": self.acting, "subject": "…", "next_owner": "…"}),
+        )
 
     def _mail(self, now: int) -> sending.Mail | AofError:
         if problem := limits.text("body", self.body, BODY) or limits.text("payload", self.content, BODY):

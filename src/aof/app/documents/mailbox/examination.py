@@ -10,12 +10,16 @@ from collections.abc import Iterator
 
 import msgspec
 
+from aof.app.documents import reading
 from aof.core.documents.mailbox import facts, receivers
 from aof.core.documents.mailbox.message import Message
+from aof.documents.conflicts import anti_patterns
 from aof.documents.mailbox import check, json_view
 from aof.documents.mailbox.card import Problem
 from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import cards_of, line_number
+from aof.documents.worklog import model as worklog
+from aof.documents.worklog.parser import parse
 from aof.ports import store as ports
 
 TYPE_CHECKING = False
@@ -41,7 +45,32 @@ def problems(here: Environment, policy: Policy, text: str | None) -> list[Proble
     found = check.problems(own, policy, ids)
     found += _against_log(opened(own), _Told(here), bound=policy.binds)
     found += _stale(own, kept)
+    found += _beside_worklog(here, Mailbox(own))
     return sorted(found, key=lambda problem: problem.line)
+
+
+def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[Problem]:
+    """Decisions and handoffs of which the WORKLOG knows nothing."""
+    found = reading.texts(here, worklog.NAME, worklog.PATH, worklog.ARCHIVE)
+    known, old = parse(found[worklog.PATH]), parse(found[worklog.ARCHIVE])
+    cards = [(line_number(box.text, place.start), box.card(place).message) for place in box.outline.cards]
+    there = {message.message_id for _, message in cards}
+    closed = [message for message in _closed(here) if message.message_id not in there]
+    entries, rows = (*old.entries, *known.entries), (*old.decisions, *known.decisions)
+    for one in anti_patterns.only_in_mailbox(cards, closed, entries, rows):
+        yield Problem(one.line, one.code, one.detail, one.severity)
+
+
+def _closed(here: Environment) -> Iterator[Message]:
+    """The messages that the log says were closed, each with its disposition."""
+    sent: dict[str, Message] = {}
+    for event in here.store.told((facts.SENT, facts.CLOSED)):
+        if event.type == facts.SENT:
+            message = facts.message_in(event.payload)
+            sent[message.message_id] = message
+        elif event.payload["messageId"] in sent:
+            disposition = event.payload.get("disposition")
+            yield msgspec.structs.replace(sent[event.payload["messageId"]], status="closed", disposition=disposition)
 
 
 class _Told:

@@ -1,7 +1,7 @@
 """The turns of agents, as the log has them: response times are counted in these.
 
 A turn begins when an agent is told its work and ends with its session, or when its next turn begins. Turns are recorded
-only where there is a mailbox. Must not know which surface an agent uses.
+only where there is a mailbox or a charter, which count in turns. Must not know which surface an agent uses.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from aof.core.documents.mailbox import facts
 from aof.core.errors.base import AofError
+from aof.documents.charter.projection import PATH as CHARTER
 from aof.ports import store as ports
 
 TYPE_CHECKING = False
@@ -29,10 +30,10 @@ def ended(here: Environment, agent: str, channel: str) -> None:
 
 
 def _record(here: Environment, kind: str, agent: str, channel: str) -> None:
-    """Record it where somebody may have mail. An agent that cannot be counted can still work."""
+    """Record it where somebody counts. An agent that cannot be counted can still work."""
     try:
         with here.store.unit(ports.Scope()) as unit:
-            if unit.document(facts.PATH):
+            if any(unit.document(path) for path in (facts.PATH, CHARTER)):
                 draft = facts.turn(kind, agent, channel)
                 unit.commit((draft,), actor=agent, agent=None, now=here.clock.now())
     except AofError:

@@ -117,6 +117,9 @@ class WorklogShow(Params, frozen=True, kw_only=True):
     task: Annotated[str, param("only entries about this task", Spelling(metavar="ID"))] | UnsetType = UNSET
     limit: Annotated[int, param("only the last so many", Spelling(metavar="N"), ge=0)] | UnsetType = UNSET
     archived: Annotated[bool, param("archived sessions too")] | UnsetType = UNSET
+    unseen_by: Annotated[str, param("only what this agent cannot have read yet", Spelling(metavar="A"))] | UnsetType = (
+        UNSET
+    )
 
 
 class WorklogCheck(Params, frozen=True, kw_only=True):
