@@ -181,6 +181,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
     Case("doctor", "doctor", "none"),
+    Case("prune audit files", "audit_prune", "none"),
 )
 READS: Final = tuple(one.name for one in OPERATIONS if one.effect == "read")
 

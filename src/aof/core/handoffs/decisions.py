@@ -92,7 +92,7 @@ class RecordDecision(OnContext, frozen=True, kw_only=True):
         )
 
     def _escalation(self, agent: str, risk: Risk) -> Initiate:
-        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if name != "proposal"}
+        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if hasattr(self, name)}
         text = self.description.strip()
         proposal = Proposal(type="escalation", reason=_REASON, rationale=text, risk=risk, trigger="escalation")
         return Initiate(**whole | {"agent": agent}, proposal=proposal)

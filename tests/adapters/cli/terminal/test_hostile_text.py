@@ -136,6 +136,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("mail", "export"),
         ("mail", "check"),
     ),
+    "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
     "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),
