@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aof.app.commands import unit_of_work
 from aof.app.documents import reading
 from aof.core.documents import speakers
 from aof.core.documents.mailbox import facts
 from aof.core.errors.base import AofError
+from aof.core.model.ids import OURSELVES
 from aof.core.model.times import millis
 from aof.core.validation.findings import Finding
 from aof.documents.conflicts import anti_patterns
-from aof.documents.worklog import check, projection
+from aof.documents.worklog import check, commands, projection
 from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Worklog
 from aof.documents.worklog.parser import parse
 
@@ -56,6 +58,16 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
         _, ack = facts.change_in(event.payload)
         found.setdefault(event.payload["messageId"], set()).add(ack.actor)
     return found
+
+
+def restore(environment: Environment) -> None:
+    """Let every entry of the WORKLOG that somebody has changed read again as it was posted."""
+    found = reading.texts(environment, NAME, PATH)
+    events = list(environment.store.told(projection.WorklogFile(environment.policy).types))
+    changed = tuple(check.edited(parse(found[PATH]).entries, events, lambda task_id: _title(environment, task_id)))
+    if changed:
+        command = commands.Restore(actor=OURSELVES, entries=changed)
+        unit_of_work.execute(environment.store, environment.clock, environment.policy, command)
 
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:

@@ -114,6 +114,15 @@ def against_log(
     entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], title: Callable[[str], str | None]
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
+    lost, unknown, rows = _compared(entries, events, title)
+    yield from _lost(lost, unknown)
+    yield from _of_rows(rows, decisions)
+
+
+def _compared(
+    entries: Sequence[Entry], events: Iterable[Event], title: Callable[[str], str | None]
+) -> tuple[list[tuple[Event, Entry]], list[Entry], list[tuple[str, str, str]]]:
+    """The entries that only the log has, those that only the file has, and the rows that the log has."""
     texts = Counter((entry.date, entry.text) for entry in entries)
     sessions = {entry.date: entry.session for entry in entries}
     lost: list[tuple[Event, Entry]] = []
@@ -130,8 +139,7 @@ def against_log(
             lost.append((event, wanted))
         if event.type == ENTRY and "decision" in event.payload:
             rows.append((event.payload["decision"].strip(), event.payload["actor"], when(event.timestamp)))
-    yield from _lost(lost, [entry for entry in entries if texts[entry.date, entry.text]])
-    yield from _of_rows(rows, decisions)
+    return lost, [entry for entry in entries if texts[entry.date, entry.text]], rows
 
 
 class _Titles:
@@ -144,17 +152,36 @@ class _Titles:
         return ()
 
 
-def _lost(lost: Sequence[tuple[Event, Entry]], unknown: Sequence[Entry]) -> Iterator[Finding]:
-    """An entry that is not there is edited where another stands in its place, else deleted."""
+def edited(
+    entries: Sequence[Entry], events: Iterable[Event], title: Callable[[str], str | None]
+) -> Iterator[tuple[str, str]]:
+    """The entries that somebody has changed: the text as it was posted, and as it reads now."""
+    lost, unknown, _ = _compared(entries, events, title)
+    for event, wanted, there in _placed(lost, unknown):
+        if there is not None and event.type == ENTRY:
+            yield wanted.text, there.text
+
+
+def _placed(
+    lost: Sequence[tuple[Event, Entry]], unknown: Sequence[Entry]
+) -> Iterator[tuple[Event, Entry, Entry | None]]:
+    """Each entry that is not there, with the one that stands in its place."""
     left = list(unknown)
     for event, wanted in lost:
         there = next((entry for entry in left if _in_place_of(entry, wanted)), None)
+        if there is not None:
+            left.remove(there)
+        yield event, wanted, there
+
+
+def _lost(lost: Sequence[tuple[Event, Entry]], unknown: Sequence[Entry]) -> Iterator[Finding]:
+    """An entry that is not there is edited where another stands in its place, else deleted."""
+    for event, wanted, there in _placed(lost, unknown):
         author = event.payload.get("actor") or wanted.actor
         if there is None:
             what = f"{author} wrote {_named(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
             yield finding("entry_deleted", None, what, "restore it from the log, or let a maintainer say why")
             continue
-        left.remove(there)
         if event.type != ENTRY and _retitled(there, wanted):
             continue
         what = f"{author} wrote {_named(wanted)} (event {event.seq}), and it was changed: {_difference(wanted, there)}"

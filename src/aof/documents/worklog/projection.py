@@ -18,6 +18,7 @@ from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklo
 from aof.documents.worklog.parser import parse, parse_entry
 
 ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
+RESTORED: Final = "document.worklog.restored"
 _LATEST: Final = 100  # events whose entries may have been written in part
 _OWN: Final = f"{DOCUMENT}worklog."
 
@@ -93,7 +94,7 @@ def entry_text(event: Event, facts: Facts) -> str | None:
 
 
 def _needs_whole(event: Event) -> bool:
-    changes = event.type in (STATUS, COMPACTED) or (event.type == ENTRY and "decision" in event.payload)
+    changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
     return changes or automatic.agent_of(event) is not None
 
 
@@ -134,6 +135,9 @@ class _Change:
         elif event.type == COMPACTED:
             self._settle()
             self._compact(event)
+        elif event.type == RESTORED:
+            self._settle()
+            self._restore(event)
         said = entry_text(event, self._facts)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])
@@ -163,6 +167,13 @@ class _Change:
         ]
         self._texts[ARCHIVE] = there
         self._text = renderer.without(self._text, moved, cells)
+        self._begin(parse(self._text))
+
+    def _restore(self, event: Event) -> None:
+        """Entries that somebody has changed read again as they were posted; the event keeps the change."""
+        for one in event.payload["entries"]:
+            found, wanted = (markdown.with_ending(one[name], self._appender.end) for name in ("found", "text"))
+            self._text = self._text.replace(found, wanted, 1)
         self._begin(parse(self._text))
 
     def _settle(self) -> None:
