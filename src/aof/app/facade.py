@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
@@ -721,6 +722,20 @@ class Facade:
             handoff_id, rationale=rationale, to_agent=to_agent, agent=agent, actor=actor
         )
 
+    def handoff_reroute(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
+        return self.services.handoffs.handoff_reroute(
+            handoff_id, reason=reason, to_agent=to_agent, agent=agent, actor=actor
+        )
+
     def handoff_withdraw(
         self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
@@ -762,6 +777,29 @@ class Facade:
     def handoff_chain(self, task_id: str) -> dict[str, Any]:
         """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
         return self.services.handoffs.handoff_chain(task_id)
+
+    def audit(
+        self,
+        *,
+        handoff: str | None = None,
+        task: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> AuditRecords:
+        """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
+        return self.services.audit.audit(
+            handoff=handoff, task=task, from_agent=from_agent, to_agent=to_agent, after=after, limit=limit
+        )
+
+    def audit_verify(self) -> AuditVerified:
+        """Compare the records in the log with its chain of hashes, and those in the files with the log."""
+        return self.services.audit.audit_verify()
+
+    def audit_prune(self, *, dry_run: bool = False) -> AuditPruned:
+        """Remove records whose time of retention is over from the files; the log keeps them."""
+        return self.services.audit.audit_prune(dry_run=dry_run)
 
     def lock(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aof.bench import documents, fabric, raw, service
+from aof.bench import audits, documents, fabric, raw, service
 from aof.bench.rounds import Entry, Figure, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
@@ -19,6 +19,7 @@ _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
 _WHOLE = Need(1.0, at_most=True)
 _FIRST_STEP = 0.25  # seconds
+_AUDIT = Need(3, at_most=True)
 _CALL = Need(6, aim=4, at_most=True)
 _CALL_GROWTH = Need(1.5, at_most=True)
 _JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
@@ -143,6 +144,16 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
             ratio = found.growth(verb, size, few)
             rows.append(TableRow(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
     return Part("The command line: one call, from its start to its end", tuple(rows))
+
+
+def audited(found: audits.Measured) -> Part:
+    """Audit records by each key, among many and among few."""
+    rows = []
+    for key in audits.KEYS:
+        row = _time(f"audit by {key}, {found.many:,} records", found.figure(key))
+        beside = f"the same among {found.few:,}"
+        rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
+    return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
 
 
 def served(found: service.ServiceFigures) -> Part:

@@ -18,6 +18,7 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     """A task has come to where somebody should look at it.
 
     `kind` says why: it came to a status, it stayed in one for too long, or nobody answered the handoff of it.
+    `to` is who should hear of it, where that is one agent: of a handoff that was rejected, the orchestrator.
     """
 
     task_id: str
@@ -28,6 +29,8 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     timestamp: str
     seq: int
     reason: str | None = None
+    to: str | None = None
+    handoff_id: str | None = None
     kind: Kind = "status"
     priority: str = "normal"
     agent: str | None = None

@@ -425,3 +425,14 @@ def test_an_export_takes_the_documents_along(room: Room, fabric: Fabric, worklog
     assert other.fabric.worklog_show().entries == before
     assert (other.root / "WORKLOG.md").read_bytes() == worklog.read_bytes()
     other.fabric.close()
+
+
+@requirement("comms.event.handoff-posted")
+def test_a_handoff_of_the_fabric_writes_its_line_by_itself(fabric: Fabric) -> None:
+    fabric.create("Write it")
+    fabric.claim("001", agent="ada")
+    given = {"from_agent": "ada", "to": ["bob"], "reason": "bob knows the parser", "segment_complete": True}
+    fabric.handoff_new(type="sequential", task_id="001", **given)  # type: ignore[arg-type]
+    *_, last = fabric.worklog_show().entries
+    assert (last["event_type"], last["actor"], last["payload"]["next_owner"]) == ("handoff.posted", "ada", "bob")
+    assert last["links"] == ["TASK-2026-03-02-001"]

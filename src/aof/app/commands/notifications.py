@@ -18,13 +18,15 @@ TOLD: Final = frozenset({"review", "blocked", "done"})
 
 
 def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
-    """One notification for each task that a commit left in such a status, or handed in vain. A failure is warned of."""
+    """One notification for each task that a commit left in such a status, or handed in vain. A failure is warned of.
+
+    A step of a handoff that somebody must hear of, such as a rejection, is told by itself.
+    """
     last = {event.task_id: event for event in done.events if event.type in ("task.transitioned", "handoff.unanswered")}
-    for task_id, event in last.items():
-        if event.type == "task.transitioned" and event.payload["to"] not in TOLD:
-            continue
+    moved = [event for event in last.values() if event.payload.get("to", "done") in TOLD]
+    for event in (*(event for event in done.events if "notify" in event.payload), *moved):
         try:
-            task = done.task if done.task is not None and done.task.id == task_id else look(task_id)
+            task = done.task if done.task is not None and done.task.id == event.task_id else look(event.task_id)
             notifier.notify(news_of(event, task))
         except Exception as error:  # noqa: BLE001 - the change is made, whatever a notifier does
-            warnings.warn(f"{task_id}: the notification failed: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{event.task_id}: the notification failed: {error}", RuntimeWarning, stacklevel=2)

@@ -18,25 +18,28 @@ _KINDS: Final[dict[str, Kind]] = {
 
 def is_news(event: Event) -> bool:
     """Whether the event may be news for somebody."""
-    return event.type in _KINDS
+    return event.type in _KINDS or "notify" in event.payload
 
 
 def news_of(event: Event, task: Task) -> Notification:
     """What such an event says, about the task as it is now."""
-    kind = _KINDS[event.type]
+    payload = event.payload
+    kind = _KINDS.get(event.type, "handoff")
     moved = kind == "status"
     return Notification(
         task_id=event.task_id,
         title=task.title,
-        from_status=event.payload["from"] if moved else task.status,
-        status=event.payload["to"] if moved else task.status,
+        from_status=payload["from"] if moved else task.status,
+        status=payload["to"] if moved else task.status,
         actor=event.agent or event.actor,
         timestamp=event.timestamp,
         seq=event.seq,
-        reason=event.payload.get("reason"),
+        reason=payload.get("reason") or payload.get("closed_reason"),
         kind=kind,
         priority=task.priority,
         agent=_concerned(task),
+        to=payload.get("notify"),
+        handoff_id=payload.get("handoffId") if "notify" in payload else None,
     )
 
 

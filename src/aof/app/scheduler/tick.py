@@ -17,13 +17,11 @@ from aof.app.commands.dispatcher import Dispatcher
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
-from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import mail
+from aof.app.scheduler import handoff_steps, health, housekeeping, mail
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
-from aof.core.handoffs import unanswered
 from aof.core.model import commands as c
 from aof.core.model.ids import OURSELVES, attempt_of
 from aof.core.model.run import lease_end
@@ -99,7 +97,9 @@ class Tick:
         self._store = environment.store
         self._clock = environment.clock
         self._policy = environment.policy
-        self._pending = Pending(self._store)
+        self._health = health.Health(environment)
+        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute, self._health)
+        self._housekeeping = housekeeping.Housekeeping(environment)
         self._trouble: AofError | None = None
         self._unended = False
         self.last = Snapshot()
@@ -110,6 +110,8 @@ class Tick:
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
+        if not dry_run:
+            self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
         mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
@@ -118,7 +120,7 @@ class Tick:
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
-            why_not = self._carried_out(action, tasks[action.task_id])
+            why_not = self._carried_out(action, tasks.get(action.task_id))
             if why_not is None:
                 done.append(action)
             else:
@@ -186,7 +188,7 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, "plan")
+        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan")
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
@@ -195,12 +197,13 @@ class Tick:
 
     def retries(self) -> bool:
         """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
-        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS))
+        waiting = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS)
+        return any(self._faults.persistent(key) is None for key in waiting)
 
     def crew(self) -> Crew:
         """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
-            return crew_of(self._environment.chart.whole())
+            return crew_of(self._environment.chart.reachable())
         except UnusableOrgChart as error:
             nobody = Nobody(error.message)
             return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
@@ -230,9 +233,14 @@ class Tick:
         if any(_waits(task) for task in ready):
             free |= {task.id for task in self._find(Query(runnable_at=_WHENEVER))}
         running = self._running()
+        handed = self._handoffs.look(running.running, ready)
         return msgspec.structs.replace(
             running,
-            handoffs=self._pending.among((*running.running, *ready)),
+            **handed,
+            hosting=self._host is not None,
+            watches=self._health.watched(running.running, handed["handed"]),
+            overdue=self._housekeeping.overdue(),
+            overdue_at=self._housekeeping.look_again(),
             backlog=others["backlog"] or promotable,
             ready=ready,
             blocked=others["blocked"],
@@ -243,13 +251,13 @@ class Tick:
     def _find(self, query: Query) -> tuple[Task, ...]:
         return self._store.find(query.but(counted=False, order="schedule")).tasks
 
-    def _carried_out(self, action: Action, task: Task) -> str | None:
+    def _carried_out(self, action: Action, task: Task | None) -> str | None:
         """Do it; why it was not done, if so. Whatever it raises concerns this action alone."""
         key = (action.action, action.task_id, action.run_id, action.hop, action.handoff_id)
         if wait := self._faults.wait(key):
             return f"{action.action} failed; it is tried again in {wait:.0f} s"
         try:
-            why_not = _CARRIERS[action.action](self, action, task)
+            why_not = self._done(action, task)
         except Exception as error:  # noqa: BLE001 - the edge of one action
             if isinstance(error, AofError) and error.kind not in ("unavailable", "internal"):
                 self._faults.succeeded(key)
@@ -265,6 +273,15 @@ class Tick:
     def _did(self, command: c.OnTask) -> str | None:
         return None if self._execute(command).events else "it has changed in the meantime"
 
+    def _done(self, action: Action, task: Task | None) -> str | None:
+        if action.action in handoff_steps.STEPS:
+            return self._handoffs.carry_out(action, self.last)
+        if action.action == "health_check":
+            return self._health.check(action.agent or "", self.last)
+        if action.action == "retention":
+            return self._housekeeping.prune()
+        return _CARRIERS[action.action](self, action, task) if task is not None else "it has changed in the meantime"
+
     def _promote(self, action: Action, task: Task) -> str | None:
         return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
@@ -276,13 +293,6 @@ class Tick:
 
     def _accept(self, action: Action, task: Task) -> str | None:
         return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _unanswered(self, action: Action, task: Task) -> str | None:
-
-        said = unanswered.SayUnanswered(
-            actor=OURSELVES, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason
-        )
-        return self._did(said)
 
     def _expire(self, action: Action, task: Task) -> str | None:
         if why := self._ended_first(task, action):
@@ -364,7 +374,6 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
     "gate_elapsed": Tick._accept,  # noqa: SLF001
-    "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
 

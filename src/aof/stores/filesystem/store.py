@@ -6,7 +6,7 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
@@ -15,9 +15,9 @@ from aof.core.model import run as runs
 from aof.core.model import times
 from aof.core.model.ids import is_task_id
 from aof.ports import store as ports
-from aof.ports.lists import Query, Row, Rows
+from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
-from aof.stores.filesystem import file_working_copy, loaded_task
+from aof.stores.filesystem import creation, file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
@@ -25,11 +25,10 @@ from aof.stores.filesystem.io.lock_set import Stripes
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
-from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
+from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
 from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log import wait as waiting
-from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
 from aof.stores.filesystem.recovery.opening import Opening
@@ -38,12 +37,16 @@ from aof.stores.filesystem.working_copy.status import file_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.events import Event
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
+    from aof.core.org.health.agent_health import AgentHealth
+    from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
     from aof.ports.store import Page, Scope
+    from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
     from aof.stores.filesystem.loaded_task import Loaded
     from aof.stores.filesystem.records.handoffs import Handoffs
@@ -133,22 +136,7 @@ class FilesystemStore(Parts):
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
         """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
-        disk = disk or Disk()
-        fresh = not os.path.isdir(f"{root}/events")
-        modes = shared_with(group=shared) if fresh else None
-        disk.bind(root, modes)
-        with suppress(FileExistsError):
-            disk.make_dir(root)
-        if modes is not None and not os.listdir(root):  # an empty folder that somebody made for us
-            with suppress(PermissionError):
-                disk.set_mode(root, modes.folder)
-        for name in DIRECTORIES:
-            with suppress(FileExistsError):
-                disk.make_dir(f"{root}/{name}")
-        git_files.prepare(root, disk)
-        if fresh:
-            checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
-        return fresh
+        return creation.create(root, disk or Disk(), shared=shared)
 
     @property
     def restarted(self) -> bool:
@@ -287,21 +275,7 @@ class FilesystemStore(Parts):
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
             by_status, found = self.index.shown(query)
-        return Rows(
-            by_status,
-            tuple(
-                Row(
-                    id=one.id,
-                    title=one.title,
-                    status=one.status,
-                    priority=one.priority,
-                    agent=one.agent,
-                    reason=one.reason,
-                    state=self.file_status(one.id, "archive" if one.archived else one.status),
-                )
-                for one in found
-            ),
-        )
+        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
@@ -312,6 +286,27 @@ class FilesystemStore(Parts):
         """How many running tasks occupy each resource."""
         with clearly("read the index"):
             return self.index.resources_in_use()
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records that match."""
+        with clearly("read the index"):
+            return self.index.audited(query)
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        with clearly("read the index"):
+            return self.index.health()
+
+    def audit_files(self, project: str) -> FilesystemAudit:
+        """The audit records of a project as files."""
+        from aof.stores.filesystem.audit.files import FilesystemAudit
+
+        return FilesystemAudit(self, project)
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        with clearly("read the index"):
+            return self.index.records(task_ids)
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""

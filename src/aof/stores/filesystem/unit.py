@@ -26,6 +26,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.documents.questions import DocumentQuestions
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
@@ -43,7 +44,6 @@ from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
     from aof.core.model.handoffs.record import Handoff
-    from aof.documents.projection import Projection
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -51,7 +51,7 @@ _TRIES = 20
 _replace = msgspec.structs.replace
 
 
-class FilesystemUnit(IndexQuestions):
+class FilesystemUnit(IndexQuestions, DocumentQuestions):
     """Keeps the contract of `ports.store.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
@@ -134,18 +134,6 @@ class FilesystemUnit(IndexQuestions):
         """Whether a file that should be among the task's own is not there."""
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
-
-    def follow(self, projection: Projection) -> None:
-        """Let a document's files catch up with the log."""
-        self._store.documents.follow(projection, self._held, self)
-
-    def document(self, path: str) -> str:
-        """The text of a document's file, as it lies there."""
-        return self._store.documents.text(path)
-
-    def title(self, task_id: str) -> str | None:
-        """The title of a task, from its file as it lies there."""
-        return self._store.documents.title(task_id)
 
     def size(self, task_id: str, ref: str) -> tuple[int, int]:
         """How many files and lines a path among the task's own files has."""
