@@ -161,6 +161,10 @@ class MemoryStore:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
 
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """The events of some types, as of the moment of asking."""
+        return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
+
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""
         deadline = self._clock.monotonic() + timeout
