@@ -12,7 +12,7 @@ from pathlib import Path
 import ryaml
 
 from aof.config import load_settings
-from aof.core.org.chart_validation import judge
+from aof.core.org.chart.validation import judge
 from aof.entrypoints.bootstrap import open_fabric
 from aof.entrypoints.delivery import configured
 from tests.support.repository import ROOT

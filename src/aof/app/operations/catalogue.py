@@ -9,11 +9,8 @@ from typing import Final
 
 from aof.app.operations.rows import (
     audit,
-    charter,
-    conflicts,
     control,
     handoffs,
-    mail,
     maintenance,
     org,
     queries,
@@ -21,8 +18,8 @@ from aof.app.operations.rows import (
     shared_work,
     tasks,
     workflows,
-    worklog,
 )
+from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [

@@ -8,7 +8,6 @@ Must not know how a worker is started or stopped: that is its host's part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
@@ -20,6 +19,7 @@ from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
 from aof.app.scheduler import handoff_steps, health, housekeeping, mail
+from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.model import commands as c
@@ -50,36 +50,6 @@ class Ticked(Result, frozen=True, kw_only=True):
     next_at: str | None
 
 
-class Host(Protocol):
-    """Who starts and stops workers. Each call answers why it did nothing, or None."""
-
-    @property
-    def hosted(self) -> frozenset[str]:
-        """The runs that it keeps alive."""
-        ...
-
-    @property
-    def orphaned(self) -> frozenset[str]:
-        """Running process runs whose host has died on this machine."""
-        ...
-
-    def fence(self, snapshot: Snapshot) -> None:
-        """End workers whose run was ended by others."""
-        ...
-
-    def begin(self, task: Task, agent: str, hop: str | None = None) -> str | None:
-        """Claim the task, or a hop of it, for the agent and start it."""
-        ...
-
-    def stop(self, run_id: str, why: str) -> str | None:
-        """End the worker of a hosted run; what follows comes when it has ended."""
-        ...
-
-    def clear(self, task: Task, run_id: str, why: str) -> str | None:
-        """End what a dead host has left of a run, and the run."""
-        ...
-
-
 class Tick:
     """What one tick works with; without a host nothing is started."""
 
@@ -87,7 +57,7 @@ class Tick:
         self,
         environment: Environment,
         dispatcher: Dispatcher,
-        host: Host | None = None,
+        host: WorkerHost | None = None,
         faults: Faults | None = None,
     ) -> None:
         self._environment = environment

@@ -169,4 +169,4 @@ def test_a_changed_entry_is_shown_in_both_versions_and_restored_on_request_only(
     assert path.read_bytes() == original
     assert fabric.worklog_check().ok
     (event,) = fabric.store.told(("document.worklog.restored",))
-    assert "99 passed" in event.payload["entries"][0]["found"], "the change is not lost"
+    assert "99 passed" in event.payload["entries"][0]["instead"], "the change is not lost"
