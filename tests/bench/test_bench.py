@@ -53,6 +53,8 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "AOF, 8 processes",
         "entries, 1 process",
         "entries, 8 processes",
+        "steps of mail, 1 process",
+        "steps of mail, 8 processes",
         "an entry in a WORKLOG of 20,000 lines",
         "lifecycle, durable",
         "audit by handoff, 1,000 records",

@@ -35,10 +35,12 @@ def entries(others: Sequence[Subject] = ()) -> list[Entry]:
         Entry(fabric.LIFECYCLE, ONE),
         *(Entry(queue, ONE) for queue in others),
         Entry(documents.ENTRIES, ONE),
+        Entry(documents.MAIL, ONE),
         Entry(raw.INSIDE, MANY),
         *(Entry(queue, MANY) for queue in others),
         Entry(fabric.LIFECYCLE, MANY),
         Entry(documents.ENTRIES, MANY),
+        Entry(documents.MAIL, MANY),
         Entry(raw.OUTSIDE, MANY),
     ]
 
@@ -90,18 +92,18 @@ def written(found: Measurements, lengths: documents.Measured) -> Part:
     """Documents beside tasks, and a long file beside a short one."""
     rows: list[TableRow] = []
     for processes in (ONE, MANY):
-        ours, tasks = of(found, documents.ENTRIES, processes), of(found, fabric.LIFECYCLE, processes)
-        name = processes_text(processes)
-        ratio = Figure.ratio(ours.commits(), tasks.commits())
-        rows.append(
-            TableRow(f"entries, {name}", Figure.of(ours.rates()), "/s", ratio, f"task commits, {name}", _DOCUMENTS)
-        )
+        tasks, name = of(found, fabric.LIFECYCLE, processes), processes_text(processes)
+        for what, subject in (("entries", documents.ENTRIES), ("steps of mail", documents.MAIL)):
+            ours = of(found, subject, processes)
+            ratio = Figure.ratio(ours.commits(), tasks.commits())
+            against = f"task commits, {name}"
+            rows.append(TableRow(f"{what}, {name}", Figure.of(ours.commits()), "/s", ratio, against, _DOCUMENTS))
     long = _time(f"an entry in a WORKLOG of {documents.LINES:,} lines", lengths.large)
     rows += [
         _time("an entry in a new WORKLOG", lengths.small),
         TableRow(long.name, long.figure, long.unit, lengths.ratio, "the same in a new one", _GROWTH),
     ]
-    return Part("Documents: a commit and its line in WORKLOG.md", tuple(rows))
+    return Part("Documents: a commit and its line in WORKLOG.md, or its step in MAILBOX.md", tuple(rows))
 
 
 def size(found: SizeFigures) -> Part:

@@ -133,7 +133,7 @@ def read(text: str) -> Card:
     acks, kept, ack_after, listed = _body(reading, form, begin, end)
     title = reading.lines[0].strip().removeprefix("###").strip().rstrip("#").strip()
     return Card(
-        message=_message(reading, title, acks, bodies.original("\n".join(kept).strip("\n"))),
+        message=_message(reading, title, acks, bodies.original(bodies.trimmed("\n".join(kept)))),
         form=form,
         raw_status=reading.values.get("Status", ""),
         status_line=reading.places.get("Status"),

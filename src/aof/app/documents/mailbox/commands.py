@@ -26,6 +26,7 @@ from aof.core.validation import limits
 from aof.documents.conflicts import anti_patterns
 from aof.documents.escaping import plain
 from aof.documents.mailbox import payload as blocks
+from aof.documents.mailbox.body import trimmed
 from aof.documents.mailbox.card import read
 from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, cards_of
@@ -103,7 +104,7 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
     def _mail(self, now: int) -> sending.Mail | AofError:
         if problem := limits.text("body", self.body, BODY) or limits.text("payload", self.content, BODY):
             return problem
-        body = plain(self.body)
+        body = trimmed(plain(self.body))
         if self.content is not None:
             block = self._payload(now)
             if isinstance(block, AofError):
