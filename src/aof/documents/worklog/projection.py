@@ -16,6 +16,7 @@ from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 from aof.documents.worklog import automatic, renderer
 from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklog
 from aof.documents.worklog.parser import parse, parse_entry
+from aof.documents.worklog.restoration import RESTORED, restored
 
 ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
 _LATEST: Final = 100  # events whose entries may have been written in part
@@ -93,7 +94,7 @@ def entry_text(event: Event, facts: Facts) -> str | None:
 
 
 def _needs_whole(event: Event) -> bool:
-    changes = event.type in (STATUS, COMPACTED) or (event.type == ENTRY and "decision" in event.payload)
+    changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
     return changes or automatic.agent_of(event) is not None
 
 
@@ -134,6 +135,9 @@ class _Change:
         elif event.type == COMPACTED:
             self._settle()
             self._compact(event)
+        elif event.type == RESTORED:
+            self._settle()
+            self._text = restored(self._text, event.payload["entries"])
         said = entry_text(event, self._facts)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])
