@@ -106,7 +106,7 @@ class Reader:
     def holding(self, text: bytes, until: int) -> Iterator[tuple[str, Event]]:
         """The events up to a number whose lines hold the text, each with its day; no other line is decoded."""
         for day in log_days(self._paths):
-            for line in self._lines(day, 0):
+            for line in self.lines(day, 0):
                 if text in line:
                     event = chain.decode(line)
                     if event.seq > until:
