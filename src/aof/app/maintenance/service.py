@@ -6,6 +6,7 @@ Must not know how a store keeps anything; it finds, and the core judges.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from aof.app import faults
 from aof.app.commands.environment import Environment
@@ -157,13 +158,11 @@ def _problems(
 
 
 def _restore_documents(environment: Environment) -> None:
-    """Entries that somebody has changed read again as they were posted; the log keeps the change."""
+    """Undo what was done to entries that are never edited; what cannot be undone is told."""
     from aof.app.documents import worklog_check
 
-    try:
+    with suppress(AofError, OSError):
         worklog_check.restore(environment)
-    except AofError:
-        return  # the next look tells what is wrong
 
 
 def _of_documents(environment: Environment) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ from aof.documents.projection import lock_of
 from aof.documents.worklog import wording
 from aof.documents.worklog.model import ARCHIVE, CHECKPOINT, FOCUS, NAME, PATH, Entry, EventType, Session, Worklog
 from aof.documents.worklog.parser import parse
-from aof.documents.worklog.projection import COMPACTED, ENTRY, RESTORED, STATUS
+from aof.documents.worklog.projection import COMPACTED, ENTRY, STATUS
 from aof.documents.worklog.renderer import text_of
 
 _LOCK: Final = frozenset({lock_of(NAME)})
@@ -182,27 +182,6 @@ class SetStatus(OnDocument, frozen=True, kw_only=True):
         key = {"now": self.acting, "focus": FOCUS, "checkpoint": CHECKPOINT}[self.line]
         payload = {"document": NAME, "key": key, "text": self.text.strip()}
         return Decision(drafts=(Draft(type=STATUS, task_id="", payload=payload),), agent=self.acting)
-
-
-class Restore(OnDocument, frozen=True, kw_only=True):
-    """Let entries read again as they were posted: each with its text, and what stands in its place."""
-
-    entries: tuple[tuple[str, str], ...]
-
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
-        """The whole file."""
-        return Needs(names=_LOCK, documents=frozenset({PATH}))
-
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - as above
-        """One event that keeps both texts; only what still stands there is replaced."""
-        if self.outside and (refusal := speakers.not_maintainer(records.policy, self, "restore entries")):
-            return refusal
-        there = {entry.text for entry in parse(records.documents[PATH]).entries}
-        wanted = [{"text": text, "found": found} for text, found in self.entries if found in there]
-        if not wanted:
-            return Decision()
-        payload = {"document": NAME, "entries": wanted}
-        return Decision(drafts=(Draft(type=RESTORED, task_id="", payload=payload),))
 
 
 class Compact(OnDocument, frozen=True, kw_only=True):

@@ -16,9 +16,9 @@ from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
 from aof.documents.worklog import automatic, renderer
 from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklog
 from aof.documents.worklog.parser import parse, parse_entry
+from aof.documents.worklog.restoration import RESTORED, restored
 
 ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
-RESTORED: Final = "document.worklog.restored"
 _LATEST: Final = 100  # events whose entries may have been written in part
 _OWN: Final = f"{DOCUMENT}worklog."
 
@@ -137,7 +137,7 @@ class _Change:
             self._compact(event)
         elif event.type == RESTORED:
             self._settle()
-            self._restore(event)
+            self._text = restored(self._text, event.payload["entries"])
         said = entry_text(event, self._facts)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])
@@ -167,13 +167,6 @@ class _Change:
         ]
         self._texts[ARCHIVE] = there
         self._text = renderer.without(self._text, moved, cells)
-        self._begin(parse(self._text))
-
-    def _restore(self, event: Event) -> None:
-        """Entries that somebody has changed read again as they were posted; the event keeps the change."""
-        for one in event.payload["entries"]:
-            found, wanted = (markdown.with_ending(one[name], self._appender.end) for name in ("found", "text"))
-            self._text = self._text.replace(found, wanted, 1)
         self._begin(parse(self._text))
 
     def _settle(self) -> None:
