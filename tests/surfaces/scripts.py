@@ -188,6 +188,17 @@ def chartering(tape: Tape) -> None:
     tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
 
 
+def noting(tape: Tape) -> None:
+    tape.ask("worklog_now", text="the parser")
+    tape.refused("worklog_now", "not_allowed", text="the release", line="focus")
+    tape.ask("worklog_add", type="escalation.requested", subject="Which port?", reasons=["two are in use"])
+    tape.refused("worklog_add", "invalid", type="handoff.posted", subject="The parser")
+    tape.ask("worklog_decide", text="port 8080")
+    tape.ask("worklog_show", limit=1)
+    tape.ask("worklog_check")
+    tape.refused("worklog_compact", "not_allowed")
+
+
 def disagreeing(tape: Tape) -> None:
     tape.ask("conflict_list")
     tape.refused("conflict_show", "conflict_not_found", conflict_id="PROP-404")
@@ -335,6 +346,7 @@ SCRIPTS: tuple[Script, ...] = (
     handing,
     gating,
     chartering,
+    noting,
     disagreeing,
     mailing,
     looking_after,

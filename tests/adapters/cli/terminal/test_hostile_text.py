@@ -161,6 +161,11 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
     "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "worklog": (
+        ("worklog", "now", QUIET), ("worklog", "decide", HARMFUL), ("worklog", "show"), ("worklog", "check"),
+        ("worklog", "add", "--type", "escalation.requested", "--subject", QUIET, "--body", HARMFUL),
+        ("worklog", "add", "--type", HARMFUL), ("worklog", "compact", "--agent", HARMFUL),
+    ),
     "conflict": (
         ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
         ("conflict", "default", QUIET, QUIET),
