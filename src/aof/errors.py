@@ -5,9 +5,9 @@
     │                              WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
-    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
+    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
+    │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
+    │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
     │                              HopRoleMismatch, NotAttached, Unmerged
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
@@ -82,6 +82,7 @@ from aof.core.errors.tasks import (
     KeyConflict,
     NothingReady,
     NotReady,
+    NotReconciled,
     ResourceBusy,
     TaskNotFound,
     UnreadableTask,
@@ -126,6 +127,7 @@ __all__ = [
     "NotFound",
     "NotLeaseHolder",
     "NotReady",
+    "NotReconciled",
     "NotRouted",
     "NothingReady",
     "OutcomeRequired",

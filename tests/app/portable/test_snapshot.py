@@ -155,7 +155,14 @@ def test_a_task_stays_small_however_much_it_says_and_prints(room: Room, camera: 
     huge = "A long story.\n" * 20_000
     plain, task_id = room.task("in-progress"), room.task("in-progress", brief=huge, acceptance=["it works"])
     fabric.progress(task_id, text="half", percent=50, note="x" * 9_000, agent="ada")
-    fabric.complete(task_id, summary="y" * 9_000, notes="z" * 9_000, deliverables=["outputs/log.txt"], agent="ada")
+    fabric.complete(
+        task_id,
+        summary="y" * 9_000,
+        notes="z" * 9_000,
+        deliverables=["outputs/log.txt"],
+        agent="ada",
+        acceptance=["it works"],
+    )
     fabric.complete(plain, agent="ada")
     sizes = {one: len(json.dumps(task)) for one, task in camera.tasks().items()}
     assert sizes[task_id] < sizes[plain] + 3_000

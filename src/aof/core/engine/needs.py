@@ -19,6 +19,7 @@ from aof.core.org import capacity, membership
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
+from aof.core.tasks.declared import required_files
 from aof.core.validation import limits
 
 _GRAPH = frozenset({"graph"})
@@ -93,7 +94,7 @@ def _running(command: c.OnTask, known: Known) -> frozenset[str]:
 
 def _completing(command: c.OnTask, known: Known) -> Needs:
     """A report ends a run; in a workflow it may also kill the task."""
-    base = _starting(command, known)
+    base = _reconciling(_starting(command, known), command, known)
     task = known.task(command.task_id)
     if task is None or not task.gated:
         return base
@@ -101,6 +102,16 @@ def _completing(command: c.OnTask, known: Known) -> Needs:
     write = base.write | more.write
     read = (base.read | more.read) - write
     return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
+
+
+def _reconciling(base: Needs, command: c.OnTask, known: Known) -> Needs:
+    """What may finish a task looks for the files that the task requires."""
+    files = required_files(known.task(command.task_id))
+    return msgspec.structs.replace(base, files=base.files | files) if files else base
+
+
+def _approving(command: c.OnTask, known: Known) -> Needs:
+    return _reconciling(_judging(command, known), command, known)
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:
@@ -226,6 +237,7 @@ _MOVES: dict[str, Callable[[Any, Known], Needs]] = {
     "deadletter": _ending,
     "ready": _ending,
     "backlog": _returning,
+    "done": _approving,
 }
 _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Create: _create,
@@ -235,7 +247,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.RecordHeartbeat: _beating,
     c.ReportProgress: _beating,
     c.Release: _judging,
-    c.Approve: _judging,
+    c.Approve: _approving,
     c.Reject: _judging,
     c.Unblock: _judging,
     c.Resume: _judging,

@@ -41,6 +41,12 @@ class NotReady(Refused):
     code = "not_ready"
 
 
+class NotReconciled(Refused):
+    """Something that the task itself declares is still open."""
+
+    code = "not_reconciled"
+
+
 class InvalidTransition(Refused):
     """The status table has no such edge."""
 

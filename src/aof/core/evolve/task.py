@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import work_log, workflow
+from aof.core.evolve import coverage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event
 from aof.core.model.ids import is_tagged
@@ -35,6 +35,8 @@ def evolve(task: Task | None, event: Event) -> Task:
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
     changes = _changes(task, event)
+    if event.type in coverage.REPORTS:
+        changes |= coverage.covered(task, event)
     entry = event.payload.get("workLog")
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)

@@ -139,6 +139,8 @@ class Task(_Part, frozen=True, kw_only=True):
     progress: dict[str, Any] = {}
     workflow: dict[str, Any] = {}
     acceptance: tuple[Any, ...] = ()
+    validation: dict[str, Any] = {}
+    delivery: dict[str, Any] = {}
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
     resource: str | None = None
