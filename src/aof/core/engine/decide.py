@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
@@ -36,16 +38,23 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     A request that was carried out before is answered again before anything else: its run may have ended since.
     """
     if command.key is None:
-        return _decided(records, command, now)
+        return _told(records, _decided(records, command, now))
     again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_decided(records, command, now), command)
+    return again or repetition.remembered(_told(records, _decided(records, command, now)), command)
+
+
+def _told(records: Records, verdict: Verdict) -> Verdict:
+    """The decision with the news for those that wait for a task which it ends or revives."""
+    if isinstance(verdict, AofError) or not any(records.dependents.values()):
+        return verdict
+    return msgspec.structs.replace(verdict, drafts=dependencies.told(records, verdict.drafts))
 
 
 def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
-        return command.decide(records, now, decide)
+        return command.decide(records, now, _decided)
     refusal = _unheard(records, command) or _forbidden(records, command)
     return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 

@@ -94,7 +94,7 @@ def _running(command: c.OnTask, known: Known) -> frozenset[str]:
 
 def _completing(command: c.OnTask, known: Known) -> Needs:
     """A report ends a run; in a workflow it may also kill the task."""
-    base = _reconciling(_starting(command, known), command, known)
+    base = _finishing(_starting(command, known), command, known)
     task = known.task(command.task_id)
     if task is None or not task.gated:
         return base
@@ -104,14 +104,23 @@ def _completing(command: c.OnTask, known: Known) -> Needs:
     return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
 
 
-def _reconciling(base: Needs, command: c.OnTask, known: Known) -> Needs:
-    """What may finish a task looks for the files that the task requires."""
-    files = required_files(known.task(command.task_id))
-    return msgspec.structs.replace(base, files=base.files | files) if files else base
+def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
+    """What may finish a task looks for the files that the task requires, and tells those that wait for it."""
+    task = known.task(command.task_id)
+    if task is None:
+        return base
+    files = base.files | required_files(task)
+    reviewed = task.status != "review" and task.metadata.get("reviewRequired") is not False
+    if reviewed:
+        return msgspec.structs.replace(base, files=files) if files else base
+    write = base.write | ids(known.dependents(task.id))
+    return msgspec.structs.replace(
+        base, write=write, read=base.read - write, dependents=base.dependents | {task.id}, files=files
+    )
 
 
 def _approving(command: c.OnTask, known: Known) -> Needs:
-    return _reconciling(_judging(command, known), command, known)
+    return _finishing(_judging(command, known), command, known)
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
+from aof.stores.filesystem.integrity.waited import Waited
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
@@ -59,6 +60,7 @@ class Parts:
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Heads(self.paths.heads, self.disk)
         self.intents = Intents(self.disk, self.paths.journal)
+        self.waited = Waited(self.paths.waited, self.disk)
 
     @property
     def log(self) -> writer.Log:
@@ -130,6 +132,7 @@ class Parts:
             self._log.close()
         if "revs" in self.__dict__:
             self.revs.close()
+        self.waited.close()
         self.heads.close()
         self.intents.reopen()
         self.locks.close()

@@ -19,7 +19,7 @@ from aof.ports.lists import Query, Row, Rows
 from aof.stores.base import fold
 from aof.stores.filesystem import file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
-from aof.stores.filesystem.integrity import line_endings, takeover
+from aof.stores.filesystem.integrity import line_endings, takeover, waited
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import Stripes
 from aof.stores.filesystem.io.locks import HeldLock
@@ -127,7 +127,9 @@ class FilesystemStore(Parts):
     @cached_property
     def recovery(self) -> power_cut.Recovery:
         """Puts right what a power cut may have undone."""
-        return power_cut.Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+        return power_cut.Recovery(
+            self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, waited=self.waited
+        )
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
@@ -146,6 +148,7 @@ class FilesystemStore(Parts):
                 disk.make_dir(f"{root}/{name}")
         git_files.prepare(root, disk)
         if fresh:
+            waited.Waited(Paths(root).waited, disk).rebuild(())
             checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
         return fresh
 
