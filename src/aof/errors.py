@@ -1,8 +1,8 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound
+    ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
+    │                              NoDataDirectory, WorkflowNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask
     ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
@@ -80,6 +80,7 @@ from aof.core.errors.tasks import (
     IdTaken,
     InvalidTransition,
     KeyConflict,
+    NoSuchAttempt,
     NothingReady,
     NotReady,
     NotReconciled,
@@ -122,6 +123,7 @@ __all__ = [
     "NestedDelegation",
     "NoDataDirectory",
     "NoRoute",
+    "NoSuchAttempt",
     "NotAllowed",
     "NotAttached",
     "NotFound",

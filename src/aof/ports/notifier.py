@@ -1,6 +1,7 @@
 """Telling people that a task needs them. Above: the application, after a commit. Below: a command, a file, a test.
 
-A notifier is told what has happened already; whatever becomes of the telling changes nothing any more.
+A notifier is told what has happened already. That a finished task's news did not get through is recorded as its
+failed delivery.
 """
 
 from __future__ import annotations
@@ -26,6 +27,6 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 class Notifier(Protocol):
     """Whoever is to be told."""
 
-    def notify(self, notification: Notification) -> None:
-        """Pass it on. May fail; nobody waits for an answer."""
+    def notify(self, notification: Notification) -> bool | None:
+        """Pass it on. May raise, or answer False, where it did not get through."""
         ...

@@ -16,8 +16,12 @@ from aof.ports.notifier import Notification, Notifier
 TOLD: Final = frozenset({"review", "blocked", "done"})
 
 
-def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
-    """One notification for each task that a commit left in such a status, or handed in vain. A failure is warned of."""
+def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> tuple[str, ...]:
+    """One notification for each task that a commit left in such a status, or handed in vain. A failure is warned of.
+
+    Answers with the tasks that are done and whose news did not get through.
+    """
+    unheard: list[str] = []
     last = {event.task_id: event for event in done.events if event.type in ("task.transitioned", "handoff.unanswered")}
     for task_id, event in last.items():
         moved = event.type == "task.transitioned"
@@ -25,7 +29,7 @@ def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
             continue
         try:
             task = done.task if done.task is not None and done.task.id == task_id else look(task_id)
-            notifier.notify(
+            heard = notifier.notify(
                 Notification(
                     task_id=task_id,
                     title=task.title,
@@ -38,4 +42,8 @@ def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
                 )
             )
         except Exception as error:  # noqa: BLE001 - the change is made, whatever a notifier does
+            heard = False
             warnings.warn(f"{task_id}: the notification failed: {error}", RuntimeWarning, stacklevel=2)
+        if heard is False and moved and event.payload["to"] == "done":
+            unheard.append(task_id)
+    return tuple(unheard)

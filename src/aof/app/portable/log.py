@@ -87,6 +87,10 @@ def _updated(_life: Life | None, event: Event) -> Named:
     return ("task.updated", {"changed": changed, "by": event.agent or event.actor}) if changed else None
 
 
+def _delivery(_life: Life | None, event: Event) -> Named:
+    return "task.progress", {"deliveryState": _plain(event)}
+
+
 def _linked(_life: Life | None, event: Event) -> Named:
     return "task.dependency.updated", _plain(event) | {"change": event.type.rpartition(".")[2]}
 
@@ -176,5 +180,6 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.transitioned": _moved,
+    "task.delivery.updated": _delivery,
     "delegation.requested": _delegated,
 }

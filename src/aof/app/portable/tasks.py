@@ -114,7 +114,9 @@ def _artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
 
 
 def _delivery(scene: Scene, life: Life) -> dict[str, Any]:
-    """Whether the output has reached the parent. Nothing records that it did, so a finished task's is not known."""
+    """Whether the output has reached the receiver: what is on record, else what the graph alone tells."""
+    if life.task.delivery:
+        return dict(life.task.delivery)
     if life.parent is None:
         return missing(NOT_APPLICABLE)
     above, _ = life.parent

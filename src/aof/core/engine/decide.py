@@ -15,7 +15,7 @@ from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.org import callers, guard
-from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
+from aof.core.runs import completion, delivery, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
     cancellation,
@@ -44,10 +44,15 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
 
 
 def _told(records: Records, verdict: Verdict) -> Verdict:
-    """The decision with the news for those that wait for a task which it ends or revives."""
-    if isinstance(verdict, AofError) or not any(records.dependents.values()):
+    """The decision with what follows from the end of a task: the news for those that wait for it, and its delivery."""
+    if isinstance(verdict, AofError) or not verdict.drafts:
         return verdict
-    return msgspec.structs.replace(verdict, drafts=dependencies.told(records, verdict.drafts))
+    drafts = verdict.drafts
+    if any(task is not None and task.parent_id is not None for task in records.tasks.values()):
+        drafts = delivery.to_parent(records, drafts)
+    if any(records.dependents.values()):
+        drafts = dependencies.told(records, drafts)
+    return verdict if drafts is verdict.drafts else msgspec.structs.replace(verdict, drafts=drafts)
 
 
 def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
@@ -157,6 +162,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.RecordHeartbeat: lease.heartbeat,
     c.Release: lease.release,
     c.ReportProgress: _report,
+    c.RecordDelivery: delivery.record,
     c.Update: _update,
     c.Edit: edit.edit,
     c.Complete: completion.complete,

@@ -114,9 +114,8 @@ def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
     if reviewed:
         return msgspec.structs.replace(base, files=files) if files else base
     write = base.write | ids(known.dependents(task.id))
-    return msgspec.structs.replace(
-        base, write=write, read=base.read - write, dependents=base.dependents | {task.id}, files=files
-    )
+    read = (base.read | ids([task.parent_id])) - write
+    return msgspec.structs.replace(base, write=write, read=read, dependents=base.dependents | {task.id}, files=files)
 
 
 def _approving(command: c.OnTask, known: Known) -> Needs:

@@ -141,7 +141,7 @@ def _retrying(task: Task, event: Event) -> dict[str, Any]:
     retry = _replace(task.retry, not_before=payload.get("notBefore"), cause=payload["cause"])
     if payload.get("byHand"):
         retry = _replace(retry, failures=0)
-        return {"retry": retry, "cancel": None, "last_error": None}
+        return {"retry": retry, "cancel": None, "last_error": None, "delivery": {}}
     return {"retry": retry}
 
 
@@ -187,6 +187,11 @@ def _linked(task: Task, event: Event) -> dict[str, Any]:
     return {"links": links}
 
 
+def _delivered(_task: Task, event: Event) -> dict[str, Any]:
+    said = {name: event.payload[name] for name in ("state", "targetId", "reason") if name in event.payload}
+    return {"delivery": said | {"at": event.timestamp}}
+
+
 def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
     said = {name: event.payload[name] for name in ("status", "since")}
     return {"metadata": task.metadata | {"slaAlert": said}}
@@ -221,6 +226,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
     "handoff.unanswered": _unanswered,

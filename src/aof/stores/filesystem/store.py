@@ -13,7 +13,8 @@ from functools import cached_property
 from aof.core.errors.storage import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model import run as runs
 from aof.core.model import times
-from aof.core.model.ids import is_task_id
+from aof.core.model.ids import is_task_id, run_place
+from aof.core.model.run import OUTPUT_FILES
 from aof.ports import store as ports
 from aof.ports.lists import Query, Row, Rows
 from aof.stores.base import fold
@@ -340,6 +341,12 @@ class FilesystemStore(Parts):
     def _any_version(self, task_id: str) -> Task | None:
         with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed: the file only grows, so no lock is needed."""
+        with clearly("read the output"):
+            place = run_place(run.task_id, run.hop)
+            return self.files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
