@@ -161,6 +161,8 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
     renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
     for name in ("rev", "updated_at", "layout"):
         del renewed[name]
+    if task.retry.attempts and fresh.routing.agent not in (None, task.routing.agent):
+        renewed["retry"] = _replace(fresh.retry, cause="rerouted")
     return renewed | {"body": body, "extra": extra}
 
 

@@ -184,5 +184,5 @@ def revived(records: Records, task: Task, now: int, reason: str) -> tuple[Draft,
 
 def by_hand(task: Task, reason: str) -> Draft:
     """A retry on request: the count of failures starts over, and there is no wait."""
-    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "retry", "byHand": True}
+    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "rerun", "byHand": True}
     return Draft(type="task.retrying", task_id=task.id, payload=payload)

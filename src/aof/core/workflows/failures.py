@@ -59,7 +59,7 @@ def _failed(
     if retryable and failures < walk.task.retry.max_attempts:
         wait = backoff_ms(walk.records.policy, failures)
         next_run = walk.task.retry.attempts + 1
-        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause)}
+        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause, code)}
         walk.add("task.retrying", hop.id, notBefore=iso(walk.now + wait), **more)
         return
     ended = "timed_out" if cause == "timed_out" else "failed"
