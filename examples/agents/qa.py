@@ -7,7 +7,7 @@ import aof
 
 sys.stdin.read()
 with aof.open() as fabric, fabric.own_run() as work:
-    for handoff in fabric.handoffs(task=work.task_id, to_agent="qa"):
+    for handoff in fabric.handoff_list(task=work.task_id, to_agent="qa"):
         work.send(
             {
                 "protocol": "aof",

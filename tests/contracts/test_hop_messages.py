@@ -315,4 +315,4 @@ def test_who_holds_a_hop_may_delegate_a_part_and_nobody_else(flow: Flow) -> None
     child = flow.fabric.create("Part", agent="bob", parent_id=parent).task_id
     assert flow.say(request(child, parent, "eve")).reason == "not_lease_holder"
     assert flow.say(request(child, parent, "ada"), run).outcome == "accepted"
-    assert [one.to_agent for one in flow.fabric.handoffs(task=child)] == ["bob"]
+    assert [one.to_agent for one in flow.fabric.handoff_list(task=child)] == ["bob"]

@@ -75,12 +75,12 @@ def test_a_handoff_is_a_record_that_goes_through_its_states(fabric: Fabric) -> N
         (rejected(child), "rejected"),
     ):
         assert outcomes(fabric, message) == ["accepted"]
-        (handoff,) = fabric.handoffs(task=child)
+        (handoff,) = fabric.handoff_list(task=child)
         with fabric.store.unit(reading(child)) as unit:
             assert unit.handoffs(child) == (handoff,)
             assert unit.handoffs(parent) == ()
         assert handoff.state == state
-        assert fabric.handoff(handoff.id) == handoff
+        assert fabric.handoff_show(handoff.id) == handoff
         revisions.append(handoff.rev)
     assert revisions == sorted(set(revisions))
     assert fabric.get(child).status == "blocked"

@@ -16,7 +16,7 @@ import msgspec
 
 from aof.app.fabric import Fabric
 from aof.core.model.events import Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat
 from aof.ports.lists import Query

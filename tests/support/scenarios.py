@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aof.app.fabric import Fabric
 from aof.stores.filesystem.io.disk import Disk
@@ -72,6 +72,14 @@ def progress(task_id: str = ONE, agent: str = "ada") -> Command:
     return lambda t: t.fabric.progress(task_id, agent=agent, run=_run(t, task_id), text="half way", percent=50)
 
 
+def lock(path: str, task_id: str = ONE) -> Command:
+    return lambda t: t.fabric.lock(path, task_id=task_id, run=_run(t, task_id))
+
+
+def share(task_id: str = ONE) -> Command:
+    return lambda t: t.fabric.context_set(task_id, variables={"port": 8080}, run=_run(t, task_id))
+
+
 def complete(task_id: str = ONE, agent: str = "ada") -> Command:
     return lambda t: t.fabric.complete(task_id, agent=agent, run=_run(t, task_id), summary="All done.", notes="fine")
 
@@ -122,6 +130,27 @@ def delegate(to_agent: str = "bob") -> Command:
 def turn_down(agent: str = "bob") -> Command:
     """The addressee does not take it."""
     return send("handoff.rejected", TWO, agent, taskId=TWO, accepted=False, reason="too little context")
+
+
+def hand(kind: str, task_id: str = ONE, to_agent: str = "bob", **given: Any) -> Command:
+    """The first task's agent hands something to another one."""
+
+    def new(teller: Teller) -> None:
+        teller.fabric.handoff_new(
+            type=kind, task_id=task_id, from_agent="ada", to=[to_agent], reason="needs another pair of eyes", **given
+        )
+
+    return new
+
+
+def answer(how: str, agent: str = "bob", **given: Any) -> Command:
+    """The receiver of the last handoff that is open does something about it."""
+
+    def act(teller: Teller) -> None:
+        last = teller.fabric.handoff_list(state="open")[-1]
+        getattr(teller.fabric, f"handoff_{how}")(last.id, agent=agent, **given)
+
+    return act
 
 
 def later(millis: int) -> Command:
@@ -188,6 +217,7 @@ STORIES: dict[str, Story] = {
     "claim again": Story(_FAILED_ONCE, (claim(agent="bob"),)),
     "claim a third time": Story((*_FAILED_ONCE, claim(), beat(), release()), (claim(agent="bob"), beat(agent="bob"))),
     "progress": Story((create(), claim()), (progress(),)),
+    "lock and share": Story((create(), claim(), lock("docs")), (lock("src"), share())),
     "complete without review": Story((create(review=False), own_files(), claim(), beat()), (complete(),)),
     "complete what another waits for": Story(
         (create(review=False), create("After it", depends_on=[ONE]), claim()), (complete(),)
@@ -210,6 +240,19 @@ STORIES: dict[str, Story] = {
     "delegate": Story((create(), create("Below"), claim()), (delegate(),)),
     "delegate again": Story((create(), create("Below"), claim(), delegate()), (delegate("cem"), claim(TWO, "cem"))),
     "turn down": Story((create(), create("Below"), claim(), delegate()), (turn_down(),)),
+    "hand over": Story((create(), claim()), (hand("sequential", segment_complete=True), answer("accept"))),
+    "hand a part over": Story(
+        (create(), create("Below"), claim()),
+        (
+            hand("delegation", TWO, timeout="5m", variables={"part": 1}, artifacts=["outputs/plan.md"]),
+            answer("accept"),
+            answer("return", status="success", result={"ok": True}, variables_changed={"tests": 3}),
+        ),
+    ),
+    "turn a handoff down": Story(
+        (create(), claim(), hand("escalation", rationale="unclear")),
+        (answer("reject", reason="not mine"), answer("answer", "pm", text="go on")),
+    ),
     "refuse a message": Story((create(), claim()), (report(agent="bob"), report("TASK-2026-03-02-404"), progress())),
     "a new day": Story((create(), later(DAY)), (claim(), progress())),
     "a checkpoint": Story((create(), claim()), (progress(), lambda t: t.store.checkpoint(), progress())),

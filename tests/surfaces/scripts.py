@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.surfaces.tape import Tape
 
@@ -167,12 +168,120 @@ def teaming(tape: Tape) -> None:
     tape.ask("org_show")
     tape.ask("org_check")
     tape.ask("org_route", agent="tester")
-    tape.ask("handoffs", task=task_id)
-    tape.refused("handoff", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
+    tape.ask("handoff_list", task=task_id)
+    tape.refused("handoff_show", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
     tape.ask("tick", dry_run=True)
     tape.ask("session_end", agent="nobody")
     tape.ask("send", messages=["this is not a message of the protocol"])
     tape.refused("session_end", "invalid", run="nothing")
+
+
+def chartering(tape: Tape) -> None:
+    tape.refused("charter_show", "no_charter")
+    tape.refused("charter_check", "no_charter")
+    tape.refused("charter_init", "not_allowed", milestone="First")
+    tape.elsewhere.charter_init(participants=["tester:Developer:api"], lanes=["api:tester:src/**"])
+    tape.ask("charter_sign", notes="with pleasure")
+    tape.refused("charter_sign", "invalid", status="maybe")
+    tape.refused("charter_amend", "not_allowed", risk_tier="High", done=[1, 2], reason="new data")
+    tape.refused("charter_amend", "invalid", reason="nothing")
+    tape.ask("charter_show")
+    tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
+
+
+def disagreeing(tape: Tape) -> None:
+    tape.ask("conflict_list")
+    tape.refused("conflict_show", "conflict_not_found", conflict_id="PROP-404")
+    tape.refused("conflict_settle", "conflict_not_found", conflict_id="PROP-404", text="x")
+    raised: dict[str, Any] = {"other": "ada", "recommended": "JSON", "counter": "CSV", "reasons": ["people read it"]}
+    dispute = tape.elsewhere.worklog_add("objection.raised", agent="tester", subject="CSV", **raised).event_id
+    tape.ask("conflict_list", settled=True)
+    tape.ask("conflict_show", conflict_id=dispute)
+    tape.ask("conflict_default", conflict_id=dispute, text="keep it", reasons=["nothing breaks"])
+    tape.ask("conflict_settle", conflict_id=dispute, text="use CSV")
+    tape.refused("conflict_settle", "conflict_settled", conflict_id=dispute, text="again")
+
+
+def sharing(tape: Tape) -> None:
+    top = tape.task("Shared")
+    task_id = tape.task("Part", parent_id=top)
+    tape.ask("claim", task_id=task_id, agent="tester")
+    tape.ask("context_set", task_id=task_id, variables={"plan": {"steps": [1, 2.5, "drei ü", None]}}, scope="shared")
+    tape.ask("context_set", task_id=task_id, variables={"plan": "b"}, base=1)
+    tape.refused("context_set", "context_conflict", task_id=task_id, variables={"plan": "c"}, base=1)
+    tape.refused("context_set", "out_of_scope", task_id=task_id, variables={"own": 1}, scope="bob")
+    tape.refused("context_set", "invalid", task_id=task_id, variables={"task_status": "stuck"})
+    tape.refused("context_set", "invalid", task_id=task_id)
+    tape.ask("context_decide", task_id=task_id, description="REST, no GraphQL")
+    tape.ask("lock", path="src/api.py", task_id=task_id, also=["docs"], lock_type="shared")
+    tape.ask("lock", path="./src//api.py", task_id=task_id)
+    tape.ask("context_show", task_id=top)
+    tape.ask("locks", path="src")
+    tape.ask("locks", agent="nobody")
+    tape.refused("lock", "invalid", path="../etc/passwd", task_id=task_id)
+    tape.refused("lock", "invalid", path="src/api.py", task_id=task_id, lock_type="advisory")
+    tape.refused("lock", "stale_lease", path="src/api.py", task_id=top)
+    other = tape.task("Rival")
+    run = tape.elsewhere.claim(other, agent="bob").run_id
+    tape.refused("lock", "not_lease_holder", path="src/api.py", task_id=other)
+    tape.refused("lock", "file_locked", path="src", task_id=other, run=run)
+    tape.refused("context_artifact", "lock_required", task_id=task_id, path="src/other.py")
+    tape.ask("context_artifact", task_id=task_id, path="src/api.py", type="code", description="the endpoint")
+    tape.ask("context_artifact", task_id=task_id, path="https://example.org/api", status="final")
+    tape.refused("context_artifact", "invalid", task_id=task_id, path="src/api.py", type="picture")
+    tape.refused("context_artifact", "invalid", task_id=task_id, path="/etc/passwd")
+    tape.ask("preflight", task_id=task_id, point="write", subject="src/api.py")
+    tape.ask("preflight", task_id=task_id, point="write", subject="src/other.py")
+    tape.ask("preflight", task_id=task_id, point="lines", amount=40)
+    tape.ask("preflight", task_id=top, agent="bob", risk="high")
+    tape.refused("preflight", "invalid", task_id=task_id, point="write")
+    tape.refused("preflight", "invalid", task_id=task_id, point="thought", subject="x")
+    tape.refused("preflight", "stale_lease", task_id=top, point="read", subject="src")
+    tape.ask("unlock", path="docs", task_id=task_id)
+    tape.ask("unlock", task_id=task_id)
+    tape.ask("unlock", task_id=task_id)
+    tape.refused("unlock", "task_not_found", task_id=MISSING)
+    tape.refused("context_show", "task_not_found", task_id=MISSING)
+
+
+def handing(tape: Tape) -> None:
+    top = tape.task("Whole")
+    tape.ask("claim", task_id=top, agent="tester")
+    part, other = tape.task("Part", parent_id=top), tape.task("Other")
+    new = {"type": "delegation", "task_id": part, "to": ["bob"], "reason": "needs a test"}
+    tape.refused("handoff_new", "invalid", **new)
+    tape.refused("handoff_new", "invalid", **(new | {"type": "parallel"}))
+    tape.refused("handoff_new", "invalid", type="escalation", task_id=top, reason="unclear")
+    tape.refused("handoff_new", "task_not_found", **(new | {"task_id": MISSING, "timeout": "5m"}))
+    tape.refused("handoff_new", "segment_open", **(new | {"type": "sequential", "task_id": top}))
+    tape.ask("handoff_new", **new, timeout="5m", capabilities=["python:0.5"], variables={"input": {"rows": [1]}})
+    (one,) = tape.elsewhere.handoff_list()
+    tape.refused("handoff_return", "handoff_not_accepted", handoff_id=one.id, agent="bob", status="success")
+    tape.refused("handoff_accept", "not_addressee", handoff_id=one.id, agent="cem")
+    tape.refused("handoff_reject", "invalid", handoff_id=one.id, agent="bob", reason=" ")
+    tape.ask("handoff_defer", handoff_id=one.id, agent="bob", reason="after lunch")
+    tape.ask("handoff_resend", handoff_id=one.id)
+    tape.ask("handoff_accept", handoff_id=one.id[:8], agent="bob", estimated_completion="2026-03-02T12:00:00Z")
+    tape.ask("handoff_show", handoff_id=one.id)
+    tape.ask(
+        "handoff_return", handoff_id=one.id, agent="bob", status="partial", result={"left": [2]}, tokens_consumed=7
+    )
+    tape.refused("handoff_return", "already_returned", handoff_id=one.id, agent="bob", status="success")
+    tape.ask("handoff_new", type="broadcast", task_id=top, to=["bob", "cem"], reason="look", aggregation="any")
+    first = next(one for one in tape.elsewhere.handoff_list(task=top) if one.to_agent == "bob" and one.task_id == top)
+    tape.refused("handoff_reroute", "handoff_closed", handoff_id=one.id, reason="away")
+    tape.ask("handoff_withdraw", handoff_id=first.id, reason="never mind")
+    tape.ask("handoff_group", group_id=first.id)
+    tape.refused("handoff_group", "handoff_not_found", group_id=one.id)
+    tape.ask("handoff_new", type="escalation", task_id=other, to=["bob"], reason="unclear", rationale="two readings")
+    up = tape.elsewhere.handoff_list(task=other)[0]
+    tape.refused("handoff_escalate", "handoff_not_accepted", handoff_id=up.id, agent="bob", rationale="not me")
+    tape.elsewhere.handoff_accept(up.id, agent="bob")
+    tape.ask("handoff_escalate", handoff_id=up.id, agent="bob", to_agent="cem", rationale="not me")
+    last = tape.elsewhere.handoff_list(task=other)[-1]
+    tape.ask("handoff_answer", handoff_id=last.id, agent="cem", text="the first one")
+    tape.ask("handoff_list", task=other, from_agent="tester", state="completed")
+    tape.ask("handoff_chain", task_id=other)
 
 
 def gating(tape: Tape) -> None:
@@ -185,6 +294,35 @@ def gating(tape: Tape) -> None:
     tape.refused("workflow_attach", "task_not_found", task_id=MISSING)
 
 
+def mailing(tape: Tape) -> None:
+    first = tape.ask("mail_send", from_agent="tester", to="bob", subject="Which port?", priority="P1", body="Please.")
+    message_id = str(first["messageId"])
+    tape.ask("mail_inbox", agent="bob")
+    tape.ask("mail_list", from_agent="tester", status="unread")
+    tape.ask("mail_show", message_id=message_id)
+    tape.refused("mail_show", "message_not_found", message_id="MSG-19990101-001")
+    tape.refused("mail_ack", "not_receiver", message_id=message_id, reason="read")
+    tape.refused("mail_block", "not_receiver", message_id=message_id, reason="waits")
+    tape.refused("mail_action", "not_receiver", message_id=message_id, reason="done")
+    tape.refused("mail_send", "invalid", to="bob", subject=" ")
+    tape.refused("mail_send", "invalid", to="bob", subject="x", type="objection")
+    tape.refused("mail_send", "payload_too_large", to="bob", subject="x", body="x" * 70_000)
+    own = tape.elsewhere.mail_send("tester", "For you", from_agent="bob").message_id
+    tape.ask("mail_ack", message_id=own, reason="read")
+    tape.ask("mail_ack", message_id=own, reason="read again")
+    tape.ask("mail_block", message_id=own, reason="waits for the tests")
+    tape.ask("mail_action", message_id=own, reason="done")
+    tape.refused("mail_ack", "status_not_allowed", message_id=own, reason="read")
+    tape.ask("mail_escalate", message_id=message_id, reason="no answer")
+    tape.ask("mail_close", message_id=message_id, disposition="resolved", reason="thanks")
+    tape.refused("mail_escalate", "message_closed", message_id=message_id, reason="no answer")
+    tape.refused("mail_close", "message_not_found", message_id="MSG-19990101-001", disposition="resolved", reason="x")
+    tape.ask("mail_check")
+    tape.ask("mail_check", turn_end=True, agent="tester")
+    tape.refused("mail_archive", "not_allowed", days=0)
+    tape.ask("mail_export")
+
+
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
@@ -194,6 +332,11 @@ SCRIPTS: tuple[Script, ...] = (
     ordering,
     looking,
     teaming,
+    sharing,
+    handing,
     gating,
+    chartering,
+    disagreeing,
+    mailing,
     looking_after,
 )

@@ -14,6 +14,9 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
 TAG = re.compile(r"\b(RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+)-[0-9a-f]{8}\b")
+_UUID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=escalation )[0-9a-f]{8}(?=:)|(?<=goes on as )[0-9a-f]{8}"
+)
 _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq|sequence)": )\d+', re.MULTILINE)
 _REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
@@ -104,6 +107,7 @@ class Tape:
 
     def _same(self, text: str) -> str:
         text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
+        text = _UUID.sub(lambda found: f"(handoff {self._ids.setdefault(found.group(), _letter(self._ids))})", text)
         text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))
         return _ID.sub(
             lambda found: f"{found.group(1)}-{self._ids.setdefault(found.group(2), _letter(self._ids))}", text

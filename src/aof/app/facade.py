@@ -12,8 +12,15 @@ from aof.ports.progress import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
+    from aof.app.documents.charter.examination import CharterChecked
+    from aof.app.documents.charter.service import CharterShown
+    from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
+    from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
+    from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -35,10 +42,14 @@ if TYPE_CHECKING:
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
     from aof.app.workflows.view import Portrait
+    from aof.core.documents.mailbox.message import Message
+    from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.context import Artifact
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
+    from aof.documents.worklog.envelope import Envelope
     from aof.ports.lists import Row
     from aof.ports.org import OrgReport
     from aof.ports.workflows import WorkflowReport
@@ -525,7 +536,7 @@ class Facade:
         return self.services.org.org_show()
 
     def org_load(self) -> dict[str, int]:
-        """How many running tasks each agent holds; those that hold none are left out."""
+        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
         return self.services.org.org_load()
 
     def org_route(
@@ -588,18 +599,698 @@ class Facade:
         """
         return self.services.messages.session_end(agent=agent, run=run)
 
-    def handoffs(
-        self, *, task: str | None = None, from_agent: str | None = None, to_agent: str | None = None
-    ) -> tuple[Handoff, ...]:
-        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent."""
-        return self.services.handoffs.handoffs(task=task, from_agent=from_agent, to_agent=to_agent)
+    def handoff_new(
+        self,
+        *,
+        type: str,
+        task_id: str,
+        reason: str,
+        from_agent: str | None = None,
+        to: Sequence[str] = (),
+        rationale: str = "",
+        risk: str = "low",
+        timeout: float | str | None = None,
+        on_timeout: str = "retry",
+        capabilities: Sequence[Any] = (),
+        autonomy_budget: int | None = None,
+        aggregation: str | None = None,
+        no_return: Sequence[str] = (),
+        wait: bool | None = None,
+        segment_complete: bool = False,
+        history: Sequence[Any] = (),
+        transfer_mode: str | None = None,
+        max_messages: int | None = None,
+        include: dict[str, bool] | None = None,
+        summary: str | None = None,
+        variables: dict[str, Any] | None = None,
+        artifacts: Sequence[Any] = (),
+        coordinate: bool = False,
+        budget: float | None = None,
+        deadline: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> StartedHandoff:
+        """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
+        return self.services.handoffs.handoff_new(
+            type=type,
+            task_id=task_id,
+            reason=reason,
+            from_agent=from_agent,
+            to=to,
+            rationale=rationale,
+            risk=risk,
+            timeout=timeout,
+            on_timeout=on_timeout,
+            capabilities=capabilities,
+            autonomy_budget=autonomy_budget,
+            aggregation=aggregation,
+            no_return=no_return,
+            wait=wait,
+            segment_complete=segment_complete,
+            history=history,
+            transfer_mode=transfer_mode,
+            max_messages=max_messages,
+            include=include,
+            summary=summary,
+            variables=variables,
+            artifacts=artifacts,
+            coordinate=coordinate,
+            budget=budget,
+            deadline=deadline,
+            run=run,
+            actor=actor,
+        )
 
-    def handoff(self, handoff_id: str) -> Handoff:
-        """One handoff."""
-        return self.services.handoffs.handoff(handoff_id)
+    def handoff_accept(
+        self,
+        handoff_id: str,
+        *,
+        agent: str | None = None,
+        reason: str | None = None,
+        estimated_completion: str | None = None,
+        actor: str | None = None,
+    ) -> TakenHandoff:
+        """Take a handoff on. Where the task itself passes to the receiver, this begins its run."""
+        return self.services.handoffs.handoff_accept(
+            handoff_id, agent=agent, reason=reason, estimated_completion=estimated_completion, actor=actor
+        )
+
+    def handoff_reject(
+        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Turn a handoff down; the work goes to another agent, or to a person."""
+        return self.services.handoffs.handoff_reject(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_defer(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        agent: str | None = None,
+        estimated_completion: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Acknowledge a handoff and put the answer off."""
+        return self.services.handoffs.handoff_defer(
+            handoff_id, reason=reason, agent=agent, estimated_completion=estimated_completion, actor=actor
+        )
+
+    def handoff_return(
+        self,
+        handoff_id: str,
+        *,
+        status: str,
+        agent: str | None = None,
+        result: Any = None,
+        content_type: str | None = None,
+        to_agent: str | None = None,
+        variables_changed: dict[str, Any] | None = None,
+        artifacts_produced: Sequence[Any] = (),
+        tokens_consumed: int | None = None,
+        notes: str = "",
+        actor: str | None = None,
+    ) -> Handoff:
+        """Bring back what came of an accepted handoff: `success`, `partial`, `failed` or `timeout`."""
+        return self.services.handoffs.handoff_return(
+            handoff_id,
+            status=status,
+            agent=agent,
+            result=result,
+            content_type=content_type,
+            to_agent=to_agent,
+            variables_changed=variables_changed,
+            artifacts_produced=artifacts_produced,
+            tokens_consumed=tokens_consumed,
+            notes=notes,
+            actor=actor,
+        )
+
+    def handoff_answer(
+        self, handoff_id: str, *, text: str, status: str = "success", agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Answer a handoff as a person: take it on and bring back the answer in one step."""
+        return self.services.handoffs.handoff_answer(handoff_id, text=text, status=status, agent=agent, actor=actor)
+
+    def handoff_escalate(
+        self,
+        handoff_id: str,
+        *,
+        rationale: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Pass an escalation on to the next level, with one's own assessment. Answers with the new handoff."""
+        return self.services.handoffs.handoff_escalate(
+            handoff_id, rationale=rationale, to_agent=to_agent, agent=agent, actor=actor
+        )
+
+    def handoff_reroute(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
+        return self.services.handoffs.handoff_reroute(
+            handoff_id, reason=reason, to_agent=to_agent, agent=agent, actor=actor
+        )
+
+    def handoff_withdraw(
+        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Take back a handoff that is not over; nobody else is asked."""
+        return self.services.handoffs.handoff_withdraw(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_resend(
+        self, handoff_id: str, *, reason: str | None = None, agent: str | None = None, actor: str | None = None
+    ) -> Handoff:
+        """Send a handoff to the same agent again, at most three times."""
+        return self.services.handoffs.handoff_resend(handoff_id, reason=reason, agent=agent, actor=actor)
+
+    def handoff_show(self, handoff_id: str) -> Handoff:
+        """One handoff, by its ID or the beginning of it."""
+        return self.services.handoffs.handoff_show(handoff_id)
+
+    def handoff_list(
+        self,
+        *,
+        task: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        state: str | None = None,
+    ) -> tuple[Handoff, ...]:
+        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
+
+        The state `open` stands for every one that something is still to come of.
+        """
+        return self.services.handoffs.handoff_list(task=task, from_agent=from_agent, to_agent=to_agent, state=state)
+
+    def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
+        """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
+        return self.services.handoffs.handoff_inbox(agent)
+
+    def handoff_group(self, group_id: str) -> Group:
+        """What the returns of a broadcast come to; any of its handoffs stands for it too."""
+        return self.services.handoffs.handoff_group(group_id)
+
+    def handoff_chain(self, task_id: str) -> dict[str, Any]:
+        """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
+        return self.services.handoffs.handoff_chain(task_id)
+
+    def lock(
+        self,
+        path: str,
+        *,
+        task_id: str,
+        also: Sequence[str] = (),
+        lock_type: str = "exclusive",
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Locked:
+        """Lock files or folders of the project for a run: all of them, or none."""
+        return self.services.shared_work.lock(
+            path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
+        )
+
+    def unlock(
+        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+    ) -> Unlocked:
+        """Give back a lock of a run, or all that it has."""
+        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+
+    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
+        """The locks on files: all, or those that concern a path, a task or an agent."""
+        return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
+
+    def context_show(self, task_id: str) -> ContextShown:
+        """What the agents of the workflow share, from the place of one of its tasks."""
+        return self.services.shared_work.context_show(task_id)
+
+    def context_set(
+        self,
+        task_id: str,
+        *,
+        variables: dict[str, Any] | None = None,
+        scope: str | None = None,
+        base: int | None = None,
+        conflicts: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> ContextShown:
+        """Write variables that the agents of the workflow share, each within its scope."""
+        return self.services.shared_work.context_set(
+            task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
+        )
+
+    def context_decide(
+        self,
+        task_id: str,
+        *,
+        description: str,
+        risk: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> DecisionRecorded:
+        """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
+        return self.services.shared_work.context_decide(
+            task_id, description=description, risk=risk, run=run, actor=actor
+        )
+
+    def context_artifact(
+        self,
+        task_id: str,
+        *,
+        path: str,
+        type: str | None = None,
+        status: str | None = None,
+        description: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Artifact:
+        """Record something that was made in the workflow, or its new status."""
+        return self.services.shared_work.context_artifact(
+            task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
+        )
+
+    def preflight(
+        self,
+        task_id: str,
+        *,
+        point: str | None = None,
+        subject: str | None = None,
+        amount: int | None = None,
+        risk: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        actor: str | None = None,
+    ) -> Preflighted:
+        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
+        return self.services.shared_work.preflight(
+            task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
+        )
+
+    def charter_init(
+        self,
+        *,
+        session_id: str | None = None,
+        project: str | None = None,
+        milestone: str | None = None,
+        risk_tier: str | None = None,
+        participants: Sequence[str] = (),
+        lanes: Sequence[str] = (),
+        contract: str | None = None,
+        contract_owner: str | None = None,
+        contract_tests: str | None = None,
+        contract_status: str | None = None,
+        decision_mode: str | None = None,
+        objection_window: str | None = None,
+        cross_review_mode: str | None = None,
+        merge_policy: str | None = None,
+        test_policy: str | None = None,
+        auto: Sequence[str] | None = None,
+        delayed: Sequence[str] | None = None,
+        delay_time: str | None = None,
+        approval: Sequence[str] | None = None,
+        rebuttal_cycles: int | None = None,
+        tie_break: str | None = None,
+        acceptance: Sequence[str] = (),
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> CharterShown:
+        """Create the charter of a session; only a maintainer may, and once."""
+        return self.services.charter.charter_init(
+            session_id=session_id,
+            project=project,
+            milestone=milestone,
+            risk_tier=risk_tier,
+            participants=participants,
+            lanes=lanes,
+            contract=contract,
+            contract_owner=contract_owner,
+            contract_tests=contract_tests,
+            contract_status=contract_status,
+            decision_mode=decision_mode,
+            objection_window=objection_window,
+            cross_review_mode=cross_review_mode,
+            merge_policy=merge_policy,
+            test_policy=test_policy,
+            auto=auto,
+            delayed=delayed,
+            delay_time=delay_time,
+            approval=approval,
+            rebuttal_cycles=rebuttal_cycles,
+            tie_break=tie_break,
+            acceptance=acceptance,
+            agent=agent,
+            actor=actor,
+        )
+
+    def charter_amend(
+        self,
+        *,
+        reason: str,
+        session_id: str | None = None,
+        project: str | None = None,
+        milestone: str | None = None,
+        risk_tier: str | None = None,
+        participants: Sequence[str] = (),
+        leave: Sequence[str] = (),
+        lanes: Sequence[str] = (),
+        close_lanes: Sequence[str] = (),
+        contract: str | None = None,
+        contract_owner: str | None = None,
+        contract_tests: str | None = None,
+        contract_status: str | None = None,
+        decision_mode: str | None = None,
+        objection_window: str | None = None,
+        cross_review_mode: str | None = None,
+        merge_policy: str | None = None,
+        test_policy: str | None = None,
+        auto: Sequence[str] | None = None,
+        delayed: Sequence[str] | None = None,
+        delay_time: str | None = None,
+        approval: Sequence[str] | None = None,
+        rebuttal_cycles: int | None = None,
+        tie_break: str | None = None,
+        acceptance: Sequence[str] = (),
+        done: Sequence[int] = (),
+        undone: Sequence[int] = (),
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> CharterShown:
+        """Change the charter, by decision of a maintainer; the decision stands in the WORKLOG."""
+        return self.services.charter.charter_amend(
+            reason=reason,
+            session_id=session_id,
+            project=project,
+            milestone=milestone,
+            risk_tier=risk_tier,
+            participants=participants,
+            leave=leave,
+            lanes=lanes,
+            close_lanes=close_lanes,
+            contract=contract,
+            contract_owner=contract_owner,
+            contract_tests=contract_tests,
+            contract_status=contract_status,
+            decision_mode=decision_mode,
+            objection_window=objection_window,
+            cross_review_mode=cross_review_mode,
+            merge_policy=merge_policy,
+            test_policy=test_policy,
+            auto=auto,
+            delayed=delayed,
+            delay_time=delay_time,
+            approval=approval,
+            rebuttal_cycles=rebuttal_cycles,
+            tie_break=tie_break,
+            acceptance=acceptance,
+            done=done,
+            undone=undone,
+            agent=agent,
+            actor=actor,
+        )
+
+    def charter_sign(
+        self, *, agent: str | None = None, status: str = "Accepted", notes: str = "", actor: str | None = None
+    ) -> CharterShown:
+        """Sign the handshake: the agent has read the charter and takes its role and lane."""
+        return self.services.charter.charter_sign(agent=agent, status=status, notes=notes, actor=actor)
+
+    def charter_show(self) -> CharterShown:
+        """The charter as it stands."""
+        return self.services.charter.charter_show()
+
+    def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
+        """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
+        return self.services.charter.charter_check(agent=agent, changed=changed)
+
+    def conflict_list(self, *, settled: bool = False) -> Conflicts:
+        """Open proposals and disagreements, and what waits for the maintainer; `settled` shows those that are over."""
+        return self.services.conflicts.conflict_list(settled=settled)
+
+    def conflict_show(self, conflict_id: str) -> ConflictShown:
+        """One of them, with every version and every entry that belongs to it."""
+        return self.services.conflicts.conflict_show(conflict_id)
+
+    def conflict_settle(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Record what was agreed or decided, as a decision that links back; what was posted stays as it is."""
+        return self.services.conflicts.conflict_settle(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
+
+    def conflict_default(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
+        return self.services.conflicts.conflict_default(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
+
+    def mail_send(
+        self,
+        to: str,
+        subject: str,
+        *,
+        from_agent: str | None = None,
+        type: str = "request",
+        priority: str = "P2",
+        body: str = "",
+        related: str | None = None,
+        closure_owner: str | None = None,
+        review_scope: str = "none",
+        needed_by: str | None = None,
+        payload: str | None = None,
+        format: str = "full-text",
+        ask: str = "review-only",
+        files: Sequence[str] = (),
+        topic: str | None = None,
+        part: str | None = None,
+    ) -> SentMail:
+        """Leave a message for an agent, a role, the maintainer or all."""
+        return self.services.mail.mail_send(
+            to,
+            subject,
+            from_agent=from_agent,
+            type=type,
+            priority=priority,
+            body=body,
+            related=related,
+            closure_owner=closure_owner,
+            review_scope=review_scope,
+            needed_by=needed_by,
+            payload=payload,
+            format=format,
+            ask=ask,
+            files=files,
+            topic=topic,
+            part=part,
+        )
+
+    def mail_inbox(self, *, agent: str | None = None) -> Inbox:
+        """What an agent has still to acknowledge. Reading acknowledges nothing."""
+        return self.services.mail.mail_inbox(agent=agent)
+
+    def turn_began(self, agent: str, channel: str) -> Inbox:
+        """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
+        return self.services.mail.turn_began(agent, channel)
+
+    def turn_ended(self, agent: str, channel: str) -> LeftOver:
+        """The turn of the agent is over; what it has still to do about mail."""
+        return self.services.mail.turn_ended(agent, channel)
+
+    def mail_list(
+        self,
+        *,
+        agent: str | None = None,
+        from_agent: str | None = None,
+        to: str | None = None,
+        status: str | None = None,
+        closed: bool = False,
+    ) -> Mails:
+        """All open messages, or those from or for somebody; everybody may read every message."""
+        return self.services.mail.mail_list(agent=agent, from_agent=from_agent, to=to, status=status, closed=closed)
+
+    def mail_show(self, message_id: str) -> Message:
+        """One message with its body and all acknowledgements, also when it is closed."""
+        return self.services.mail.mail_show(message_id)
+
+    def mail_ack(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Acknowledge a message; of a blocked one, say that it goes on."""
+        return self.services.mail.mail_ack(message_id, reason=reason, agent=agent, revision=revision)
+
+    def mail_action(
+        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+    ) -> Message:
+        """Say that what a message asks for is done."""
+        return self.services.mail.mail_action(message_id, reason=reason, agent=agent, revision=revision)
+
+    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Say what a message that was acknowledged waits for."""
+        return self.services.mail.mail_block(message_id, reason=reason, agent=agent)
+
+    def mail_close(
+        self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
+    ) -> Message:
+        """Close a message, which moves it to the archive; a maintainer may also defer it."""
+        return self.services.mail.mail_close(message_id, disposition=disposition, reason=reason, agent=agent)
+
+    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+        """Tell the WORKLOG and the maintainer that a message got no answer."""
+        return self.services.mail.mail_escalate(message_id, reason=reason, agent=agent)
+
+    def mail_check(self, *, text: str | None = None, turn_end: bool = False, agent: str | None = None) -> MailReport:
+        """What is wrong with the mailbox, by line: with itself, with the archive and with the log. Changes nothing."""
+        return self.services.mail.mail_check(text=text, turn_end=turn_end, agent=agent)
+
+    def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
+        """Remove rows of messages from the closed summary that were closed so many days ago; the archive keeps them."""
+        return self.services.mail.mail_archive(days=days, agent=agent)
+
+    def mail_export(self) -> dict[str, Any]:
+        """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
+        return self.services.mail.mail_export()
+
+    def worklog_add(
+        self,
+        type: str,
+        *,
+        agent: str | None = None,
+        subject: str = "",
+        body: str = "",
+        task: str | None = None,
+        status: str | None = None,
+        changed: Sequence[str] | None = None,
+        tests: Sequence[str] | None = None,
+        risks: Sequence[str] | None = None,
+        blocking: Sequence[str] | None = None,
+        next_owner: str | None = None,
+        next: str = "",
+        result: str = "",
+        quick: bool = False,
+        other: str | None = None,
+        recommended: str = "",
+        counter: str = "",
+        reasons: Sequence[str] = (),
+        compromise: str = "",
+        agreed: str = "",
+        proposal_id: str | None = None,
+        scope: str = "",
+        proposal: str = "",
+        rollback: str = "",
+        deadline: str = "",
+        proposal_status: str = "open",
+        decides: str | None = None,
+        links: Sequence[str] = (),
+        level: int | None = None,
+        actor: str | None = None,
+    ) -> Envelope:
+        """Post an entry; which of the parameters it needs depends on its type."""
+        return self.services.worklog.worklog_add(
+            type,
+            agent=agent,
+            subject=subject,
+            body=body,
+            task=task,
+            status=status,
+            changed=changed,
+            tests=tests,
+            risks=risks,
+            blocking=blocking,
+            next_owner=next_owner,
+            next=next,
+            result=result,
+            quick=quick,
+            other=other,
+            recommended=recommended,
+            counter=counter,
+            reasons=reasons,
+            compromise=compromise,
+            agreed=agreed,
+            proposal_id=proposal_id,
+            scope=scope,
+            proposal=proposal,
+            rollback=rollback,
+            deadline=deadline,
+            proposal_status=proposal_status,
+            decides=decides,
+            links=links,
+            level=level,
+            actor=actor,
+        )
+
+    def worklog_decide(
+        self,
+        text: str,
+        *,
+        owner: str | None = None,
+        reasons: Sequence[str] = (),
+        body: str = "",
+        task: str | None = None,
+        links: Sequence[str] = (),
+        level: int | None = None,
+        actor: str | None = None,
+    ) -> Envelope:
+        """Record a decision: an entry, and a row in the decision index."""
+        return self.services.worklog.worklog_decide(
+            text, owner=owner, reasons=reasons, body=body, task=task, links=links, level=level, actor=actor
+        )
+
+    def worklog_now(
+        self,
+        text: str,
+        *,
+        agent: str | None = None,
+        line: Literal["now", "focus", "checkpoint"] = "now",
+        actor: str | None = None,
+    ) -> Pinned:
+        """Say what an agent works on now, or change one of the maintainer's two lines."""
+        return self.services.worklog.worklog_now(text, agent=agent, line=line, actor=actor)
+
+    def worklog_show(
+        self,
+        *,
+        type: str | None = None,
+        agent: str | None = None,
+        task: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+        unseen_by: str | None = None,
+    ) -> WorklogView:
+        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
+
+        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
+        """
+        return self.services.worklog.worklog_show(
+            type=type, agent=agent, task=task, limit=limit, archived=archived, unseen_by=unseen_by
+        )
+
+    def worklog_check(self, text: str | None = None) -> DocumentCheck:
+        """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
+        return self.services.worklog.worklog_check(text)
+
+    def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
+        """Move the finished sessions to the archive. Only a maintainer may."""
+        return self.services.worklog.worklog_compact(agent=agent, actor=actor)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
         return self.services.scheduler.tick(dry_run=dry_run)
 
     def recover(self) -> tuple[Recovered, ...]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Query:
     """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
-    `open_hops` keeps gated tasks that run and have another hop to take.
+    `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
+    something is still to come of, also when they are finished.
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
 
@@ -33,6 +34,7 @@ class Query:
         waiting_in: str = "ready",
         busy_resources: tuple[str, ...] = (),
         open_hops: bool = False,
+        open_handoffs: bool = False,
         archived: bool = False,
         hidden: bool = True,
         order: str = "id",
@@ -50,6 +52,7 @@ class Query:
         self.waiting_in = waiting_in
         self.busy_resources = busy_resources
         self.open_hops = open_hops
+        self.open_handoffs = open_handoffs
         self.archived = archived
         self.hidden = hidden
         self.order = order

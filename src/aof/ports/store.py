@@ -15,11 +15,12 @@ from aof.core.errors.base import AofError
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
+    from aof.documents.projection import Projection
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -87,6 +88,10 @@ class Unit(Protocol):
         """Whether a file that should be among the task's own is not there."""
         ...
 
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files, and how many lines in them, a path among the task's own files has; what is missing is one."""
+        ...
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         ...
@@ -121,6 +126,18 @@ class Unit(Protocol):
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this idempotency key."""
+        ...
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's files catch up with the log; its lock is among the names of the scope."""
+        ...
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, as it lies there; empty where there is none."""
+        ...
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
         ...
 
     def commit(
@@ -173,6 +190,10 @@ class RecordStore(Protocol):
         """Every handoff, or those of some tasks; oldest first."""
         ...
 
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as they are now; nothing is locked. A whole ID means only itself."""
+        ...
+
     def path_of(self, task: Task) -> str:
         """Where the task can be read, relative to the data directory."""
         ...
@@ -187,6 +208,10 @@ class EventLog(Protocol):
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """Durable events in order, from any sequence number on."""
+        ...
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
         ...
 
     def wait(self, after: int, timeout: float) -> bool:
@@ -211,6 +236,10 @@ class ReadModel(Protocol):
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
+        ...
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files, without bodies."""
         ...
 
 

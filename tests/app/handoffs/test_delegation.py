@@ -107,19 +107,19 @@ def test_a_request_is_a_delegation_among_the_handoffs(post: Post, aof: Aof) -> N
     parent, child = post.pair("swe-backend")
     post.takes(request(child, parent, "swe-backend", "swe-qa"))
     for found in (
-        post.fabric.handoffs(),
-        post.fabric.handoffs(task=child),
-        post.fabric.handoffs(task=parent),
-        post.fabric.handoffs(from_agent="swe-backend", to_agent="swe-qa"),
+        post.fabric.handoff_list(),
+        post.fabric.handoff_list(task=child),
+        post.fabric.handoff_list(task=parent),
+        post.fabric.handoff_list(from_agent="swe-backend", to_agent="swe-qa"),
     ):
         (handoff,) = found
-        assert (handoff.kind, handoff.task_id, handoff.state) == ("delegation", child, "requested")
+        assert (handoff.type, handoff.task_id, handoff.state) == ("delegation", child, "requested")
         assert (handoff.from_agent, handoff.to_agent) == ("swe-backend", "swe-qa")
-    assert post.fabric.handoffs(to_agent="swe-backend") == ()
+    assert post.fabric.handoff_list(to_agent="swe-backend") == ()
     assert (post.room.root / "handoffs" / f"{handoff.id}.json").is_file()
     (listed,) = aof("handoff", "list", "--task", child).data["handoffs"]
     assert aof("handoff", "show", handoff.id).data == listed
-    assert (listed["kind"], listed["fromAgent"], listed["toAgent"]) == ("delegation", "swe-backend", "swe-qa")
+    assert (listed["type"], listed["from_agent"], listed["to_agent"]) == ("delegation", "swe-backend", "swe-qa")
     assert aof("handoff", "show", "HO-2026-03-02-404-1").code == 3
 
 
@@ -221,7 +221,7 @@ def test_a_yes_moves_nothing(post: Post, *, pending: bool) -> None:
     (event,) = post.room.events(child, "delegation.accepted")
     assert (event.actor, event.task_id) == ("bob", child)
     assert (post.status(child), post.room.moves(child)) == ("ready", before)
-    assert [handoff.state for handoff in post.fabric.handoffs()] == ["accepted"] * pending
+    assert [handoff.state for handoff in post.fabric.handoff_list()] == ["accepted"] * pending
     if pending:
         post.idles(accepted(child))
 
@@ -241,8 +241,9 @@ def test_a_no_blocks_the_child_and_leaves_the_parent(post: Post, *, pending: boo
     assert len(post.room.events(child, "delegation.rejected")) == 1
     assert post.room.moves(parent) == before
     if pending:
-        (handoff,) = post.fabric.handoffs(task=child)
-        assert (handoff.state, handoff.reason) == ("rejected", "Insufficient context to proceed")
+        (handoff,) = post.fabric.handoff_list(task=child)
+        assert handoff.acceptance is not None
+        assert (handoff.state, handoff.acceptance.reason) == ("rejected", "Insufficient context to proceed")
         post.idles(rejected(child))
         post.refuses("invalid_transition", accepted(child))
 
@@ -278,7 +279,7 @@ def test_the_same_request_again_makes_no_second_delegation(post: Post) -> None:
     post.takes(request(child, parent, **FULL))
     post.idles(request(child, parent, **FULL))
     post.idles(request(child, parent, **FULL) | {"sentAt": "2026-02-09T22:00:00.000Z"})
-    assert len(post.fabric.handoffs()) == 1
+    assert len(post.fabric.handoff_list()) == 1
     assert post.room.front(child)["metadata"]["delegationDepth"] == 1
     post.takes(accepted(child))
     post.idles(request(child, parent, **FULL))
@@ -288,14 +289,15 @@ def test_a_pending_request_can_be_said_better_and_a_rejected_one_made_anew(post:
     parent, child = post.pair()
     post.takes(request(child, parent))
     post.takes(request(child, parent, constraints=["No new dependencies"]))
-    (handoff,) = post.fabric.handoffs()
+    (handoff,) = post.fabric.handoff_list()
     assert asked(post.room, child)["constraints"] == ["No new dependencies"]
+    assert handoff.request is not None
     assert (handoff.request.constraints, handoff.state) == (("No new dependencies",), "requested")
 
     post.takes(rejected(child))
     post.idles(request(child, parent, constraints=["No new dependencies"]))
     post.takes(request(child, parent, constraints=["No new dependencies"]) | {"sentAt": "2026-02-09T23:00:00.000Z"})
-    assert [handoff.state for handoff in post.fabric.handoffs(task=child)] == ["rejected", "requested"]
+    assert [handoff.state for handoff in post.fabric.handoff_list(task=child)] == ["rejected", "requested"]
     assert [edge for edge in post.room.edges(child) if edge[0] == "handoff"] != []
     assert len(set(post.room.edges(child))) == 2
 
@@ -305,7 +307,7 @@ def test_files_of_a_handoff_that_are_gone_are_restored_from_the_log(post: Post) 
     post.takes(request(child, parent, **FULL))
     post.takes(accepted(child))
     before = post.files()
-    (handoff,) = post.fabric.handoffs()
+    (handoff,) = post.fabric.handoff_list()
     gone = [inputs(post.room, child) / "handoff.md", post.room.root / "handoffs" / f"{handoff.id}.json"]
     for path in gone:
         path.unlink()

@@ -64,7 +64,7 @@ def test_an_agent_that_is_started_has_30_seconds_to_answer(post: Post, clock: Fa
     clock.sleep(30 - MOMENT)
     assert late(post.fabric) == []
     clock.sleep(MOMENT)
-    (handoff,) = post.fabric.handoffs()
+    (handoff,) = post.fabric.handoff_list()
     (action,) = late(post.fabric)
     assert (action.task_id, action.handoff_id, action.agent) == (child, handoff.id, "bob")
     assert action.reason == f"bob has not answered {handoff.id} by {iso(due)}"
@@ -75,7 +75,7 @@ def test_the_command_line_shows_it_with_its_reason_and_changes_nothing(post: Pos
     child = asked(post, "bob")
     before = post.room.contents()
     (action,) = [one for one in aof("tick", "--dry-run").data["actions"] if one["action"] == LATE]
-    (handoff,) = post.fabric.handoffs()
+    (handoff,) = post.fabric.handoff_list()
     assert (action["taskId"], action["handoffId"]) == (child, handoff.id)
     assert action["reason"].startswith(f"bob has not answered {handoff.id} by ")
     assert post.room.contents() == before
@@ -140,10 +140,10 @@ def test_it_is_recorded_and_told_once_for_each_handoff(post: Post, clock: FakeCl
     assert event.payload["handoffId"] == planned.handoff_id
     assert event.payload["reason"] == planned.reason
     assert [(one.task_id, one.status, one.reason) for one in recorder.told] == [(child, "ready", planned.reason)]
-    assert post.fabric.handoff(str(planned.handoff_id)).state == "requested", "an answer may still come"
+    assert post.fabric.handoff_show(str(planned.handoff_id)).state == "requested", "an answer may still come"
     post.takes(rejected(child, "eve"))
     post.fabric.unblock(child)
-    (parent,) = {one.parent_task_id for one in post.fabric.handoffs()}
+    (parent,) = {str(one.parent_task_id) for one in post.fabric.handoff_list()}
     post.takes(request(child, parent, to_agent="eve") | {"sentAt": iso(clock.now())})
     clock.sleep(HOUR)
     (again,) = late(post.fabric, dry_run=False)

@@ -137,3 +137,19 @@ def test_mending_needs_the_scope_admin(root: str) -> None:
         assert perform(fabric, row, parameters(row, {}), lead).ok
         with pytest.raises(NotAllowed, match="scope admin"):
             perform(fabric, row, parameters(row, {"fix": True}), lead)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_token_file_that_others_can_reach_is_not_used_nor_made_valid(root: str, mode: int) -> None:
+    made = tokens.create(serve.tokens_of(root), "ada", None, NOW)
+    path = Path(root, "tokens.json")
+    path.chmod(mode)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.recognise(serve.tokens_of(root), made.token, NOW)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.create(serve.tokens_of(root), "eve", None, NOW)
+    with open_fabric(root) as fabric:
+        fabric.doctor(fix=True)
+    assert path.stat().st_mode & 0o777 == mode
+    path.chmod(0o600)
+    assert tokens.recognise(serve.tokens_of(root), made.token, NOW) is not None

@@ -40,7 +40,7 @@ class Dispatcher:
         return self._principal.actor
 
     def dispatch(self, command: OnTask) -> Done:
-        """Carry out what the caller wants; the secret of a run that begins is told here and nowhere else."""
+        """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""
         command = self._authentication.stamped(command)
         if not _begins(command):
             return self.dispatch_trusted(command)
@@ -68,7 +68,7 @@ class Dispatcher:
 
     def _execute(self, command: OnTask) -> Done:
         here = self._environment
-        done = unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
+        done = unit_of_work.execute(here.store, here.clock, here.with_gates(here.chart.policy_for(command)), command)
         if here.notifier is not None and done.events:
             for task_id in notifications.tell(here.notifier, done, here.lookup.get):
                 self._undelivered(task_id)
@@ -98,7 +98,10 @@ class Dispatcher:
         own = self._principal.run
         if run is None and own is not None and task_of_run(own) == full:
             run = own
-        return self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
+        done = self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
+        if done.decision.refusal is not None:
+            raise done.decision.refusal  # it is on record, and still a refusal
+        return done
 
     def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
         """The same, answered with the status that the task has now."""

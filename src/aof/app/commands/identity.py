@@ -29,7 +29,7 @@ _BYTES = 32
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a caller.
 
-    `agent` is whom a token names: it acts as nobody else. `secret` is of a run: whoever sends it acts as its agent.
+    `agent` is the name in a token: the caller acts as nobody else. `secret` is of a run: its sender acts as its agent.
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
@@ -132,7 +132,8 @@ def _as(name: str, command: OnTask, behalf: str | None) -> dict[str, Any]:
     caller = getattr(command, "caller", command.actor)
     if caller not in (name, behalf):
         raise authentication.mismatch(name, caller, command)
-    if command.actor != name and command.agent is None and not isinstance(command, c.OwnRule):
+    is_own = isinstance(command, c.OwnRule) and not isinstance(command, c.OnDocument)
+    if command.actor != name and command.agent is None and not is_own:
         return {"proven": name, "agent": name}
     return {"proven": name}
 

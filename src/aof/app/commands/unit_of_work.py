@@ -1,19 +1,20 @@
 """Load, decide, commit: how every command is carried out, on whatever store.
 
-First with the locks that are surely needed; when it turns out that more is read, everything is let go and begun anew
+First with the locks that are surely needed; if it turns out that more is read, it releases all and starts over
 with the union, so that no decision rests on something that was not locked. Must not know any surface or any rule.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from aof.core.engine import decide, needs
 from aof.core.errors.base import AofError, Unavailable
+from aof.core.errors.storage import CommitUnknown
 from aof.core.errors.tasks import AnotherTask, UnreadableTask
 from aof.core.evolve.task import evolve
 from aof.core.model import commands
@@ -26,6 +27,8 @@ from aof.core.model.task import Task
 from aof.core.runs.lease_clock import present, stamped
 from aof.ports.clock import Clock
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
+
+_ENTROPY_BYTES = 16
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -42,9 +45,14 @@ def draw_tag() -> str:
     return os.urandom(TAG_DIGITS // 2).hex()
 
 
+def draw_entropy() -> str:
+    """Random text that the IDs of handoffs which a command may begin are made from."""
+    return os.urandom(_ENTROPY_BYTES).hex()
+
+
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
     """Carry out a command, or raise the refusal."""
-    scope = Scope(write=frozenset({command.task_id}))
+    scope = Scope(write=frozenset({command.task_id})) if command.task_id else Scope()
     while True:
         try:
             with store.unit(scope) as unit:
@@ -72,6 +80,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         events = unit.commit(verdict.drafts, actor=command.actor, agent=agent, now=now, caller=command.session)
     else:
         unit.flush()
+    if events and isinstance(command, commands.OnDocument):
+        _follow_commit(unit, scope, policy)
     if verdict.heartbeat is not None:
         try:
             beat = verdict.heartbeat
@@ -98,7 +108,7 @@ def _answered(store: Store, task_id: str, key: str, decision: Decision) -> Done:
 
 
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
-    """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
+    """What people did to the files of the loaded tasks becomes part of the log first; returns whether anything did.
 
     What cannot be imported stops a command on that very task; for all others the task is as the log has it.
     """
@@ -136,7 +146,7 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
     own = frozenset({command.task_id})
     only_own = Needs(write=own)
-    records = Records(policy=policy, run_tag=draw_tag())
+    records = Records(policy=policy, run_tag=draw_tag(), entropy=draw_entropy())
     if own <= scope.write:  # every command needs its own task, and most need nothing else
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None
@@ -147,6 +157,8 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
         if not scope.covers(asked):
             raise ScopeTooNarrow(asked)
+        if wanted.documents - records.documents.keys():
+            follow(unit, scope.names, policy)
         _fill(unit, wanted, records)
         loaded = wanted
 
@@ -168,16 +180,43 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for names, answers, ask in asked:
         for name in names:
             answers[name] = ask(name)
+    for path in wanted.documents:
+        records.documents[path] = unit.document(path)
     for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
 
 
+def follow(unit: Unit, names: Iterable[str], policy: Policy) -> None:
+    """Let every document whose lock is among the names catch up with the log."""
+    from aof.documents import catalogue
+
+    for projection in catalogue.locked(names, policy):
+        unit.follow(projection)
+
+
+def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
+    """The same for what was just committed: it is in the log, whatever comes in between now."""
+    try:
+        follow(unit, scope.names, policy)
+    except ScopeTooNarrow:
+        pass  # somebody has deleted the lock: whoever takes it next lets the document follow
+    except (AofError, OSError) as error:
+        why = error.message if isinstance(error, AofError) else error.strerror
+        raise CommitUnknown(
+            f"what was said is in the log, but its document could not be written ({why})",
+            "put that right; the next command that reads or writes the document writes it",
+        ) from error
+
+
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
-    if not wanted.handoffs and not wanted.files:
+    if not (wanted.handoffs or wanted.files or wanted.sizes):
         return
+    records.sizes |= {(task_id, ref): unit.size(task_id, ref) for task_id, ref in wanted.sizes}
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))

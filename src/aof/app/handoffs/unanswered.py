@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aof.core.handoffs import unanswered
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.task import Task
 from aof.ports.store import Store
 

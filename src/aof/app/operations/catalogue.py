@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.operations.rows import control, maintenance, org, queries, tasks, workflows
+from aof.app.operations.rows import (
+    charter,
+    conflicts,
+    control,
+    handoffs,
+    mail,
+    maintenance,
+    org,
+    queries,
+    review,
+    shared_work,
+    tasks,
+    workflows,
+    worklog,
+)
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -25,11 +39,12 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *workflows.ROWS, *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *shared_work.ROWS,
+    *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -10,6 +10,7 @@ from aof.core.model import org_chart, task, workflow_state
 from aof.core.org import routing, work_profile
 from aof.core.validation import required_capabilities
 from aof.ports import org as ports
+from aof.ports.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ class OrgService:
         return {"state": report.state, **view.portrait(report.chart, self.org_load(), maintainers)}
 
     def org_load(self) -> dict[str, int]:
-        """How many running tasks each agent holds; those that hold none are left out."""
-        running = self._queries.running()
-        return dict(Counter(lease.agent for one in running for lease in workflow_state.leases(one)))
+        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
+        found = self._environment.store.find(Query(open_handoffs=True)).tasks
+        held = {one.id: one for one in (*self._queries.running(), *found)}.values()
+        return dict(Counter(agent for one in held for agent in workflow_state.occupied_by(one)))
 
     def org_route(
         self,

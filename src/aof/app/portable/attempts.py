@@ -8,6 +8,7 @@ from aof.app.portable.task_histories import Attempt, Life
 from aof.app.portable.view_source import Scene, active
 from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, run_ref, short, task_ref
 from aof.core.model.task import Failure
+from aof.core.org.autonomy import run_limit_ms
 from aof.core.runs.lease import task_ttl
 
 Ref = dict[str, Any]
@@ -92,7 +93,7 @@ def _retry_policy(scene: Scene, life: Life, attempt: Attempt) -> dict[str, Any]:
     """The rules by which a failed run is followed by another one. Which error is final, its report says."""
     policy = scene.policy
     agent = scene.chart.by_id.get(attempt.run.agent_id) if scene.chart is not None else None
-    longest = agent.max_execution_ms if agent is not None else None
+    longest = run_limit_ms(agent) if agent is not None else None
     limits = {"leaseTtlMs": task_ttl(scene.records, life.task, attempt.run.agent_id)}
     return {
         "maxAttempts": life.task.retry.max_attempts,

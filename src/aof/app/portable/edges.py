@@ -17,7 +17,16 @@ from aof.core.model.task import Task
 from aof.core.tasks.dependencies import edge_status
 
 Edge = dict[str, Any]
-_HANDED = {"requested": "active", "accepted": "satisfied", "rejected": "broken"}
+_HANDED = {
+    "queued": "active",
+    "requested": "active",
+    "deferred": "active",
+    "accepted": "satisfied",
+    "completed": "satisfied",
+    "escalated": "ended",
+    "rejected": "broken",
+    "failed": "broken",
+}
 _STARTED = frozenset({"process", "a2a"})
 
 
@@ -95,6 +104,8 @@ def _artifacts(life: Life) -> Iterator[Edge]:
             target = file_ref(life.task.id, path)
             yield _edge("produced_artifact", target, "active", result.completed_at, reason=attempt.run.run_id)
     for handoff in life.handoffs.values():
+        if handoff.request is None:
+            continue
         for path in ATTACHED:
             target = file_ref(life.task.id, path)
             yield _edge("consumed_artifact", target, "active", handoff.created_at, reason=handoff.id)
@@ -115,7 +126,8 @@ def _evidence(life: Life) -> Iterator[Edge]:
     for handoff in life.handoffs.values():
         moved = handoff.answered_at or handoff.created_at
         target = handoff_ref(handoff.id)
-        yield _edge("evidence", target, _HANDED[handoff.state], handoff.created_at, moved, handoff.reason)
+        why = handoff.acceptance.reason if handoff.acceptance is not None else None
+        yield _edge("evidence", target, _HANDED[handoff.state], handoff.created_at, moved, why)
 
 
 def _edge(  # noqa: PLR0917 - in the order of the keys

@@ -12,8 +12,8 @@ from aof.app.portable.vocabulary import UNKNOWN
 from aof.core.evolve.handoff import evolve_handoff
 from aof.core.evolve.run import evolve_run, result_of
 from aof.core.evolve.task import evolve
-from aof.core.model.events import Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.events import Event, about_handoff, is_remark
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 
@@ -67,7 +67,7 @@ class Life:
         note = _NOTED.get(event.type)
         if note is not None:
             note(self, event)
-        elif event.type.startswith("delegation."):
+        elif about_handoff(event):
             self._hand_off(event)
 
     @property
@@ -76,8 +76,10 @@ class Life:
         above = self.task.parent_id
         if above is not None:
             return above, self.since[f"^{above}"]
-        handed = [one for one in self.handoffs.values() if one.state != "rejected"] if self.handoffs else ()
-        return (handed[-1].parent_task_id, handed[-1].created_at) if handed else None
+        for one in reversed(self.handoffs.values()):
+            if one.state != "rejected" and one.parent_task_id is not None:
+                return one.parent_task_id, one.created_at
+        return None
 
     def _began(self, event: Event) -> None:
         run = evolve_run(None, event)

@@ -1,11 +1,16 @@
 """What an agent needs to know when its session begins, in few words: its work, what waits for it, how to report.
 
-Must not change anything.
+The mailbox learns that the agent's turn begins; nothing else changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from aof.app.documents.charter import brief
+from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
+from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
 
 _EACH = 5
@@ -13,7 +18,8 @@ _TITLE = 80
 
 
 def prime(fabric: Fabric, agent: str) -> str:
-    """The text for one agent."""
+    """The text for one agent, whose turn begins with it."""
+    mail = fabric.turn_began(agent, "prime").messages
     counts = fabric.status(compact=True).by_status
     held = [Row.of(task, None) for task in fabric.running() if task.lease and task.lease.agent == agent]
     waiting = fabric.ready(agent=agent, limit=_EACH)
@@ -25,6 +31,11 @@ def prime(fabric: Fabric, agent: str) -> str:
     ]
     lines += _section("You hold", held, len(held))
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    if charter := list(brief.charter_brief(fabric, agent)):
+        lines += ["", *charter]
+    for part in mail_brief.mail_brief(mail):
+        lines += ["", part]
+    lines += _handed(fabric.handoff_inbox(agent), agent)
     lines += [
         "",
         "How to work:",
@@ -35,6 +46,21 @@ def prime(fabric: Fabric, agent: str) -> str:
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _handed(waiting: Sequence[Handoff], agent: str) -> list[str]:
+    """The handoffs that wait for the agent, each with the call that goes on with it; nothing where there are none."""
+    if not waiting:
+        return []
+    shown = [f"- {one.id} {one.type} of {one.task_id} from {one.from_agent}, {_next(one, agent)}" for one in waiting]
+    more = [f"- and {len(waiting) - _EACH} more"] if len(waiting) > _EACH else []
+    return ["", "Handed to you:", *shown[:_EACH], *more]
+
+
+def _next(one: Handoff, agent: str) -> str:
+    if one.state == "accepted":
+        return f"accepted: aof handoff return {one.id[:8]} --agent {agent} --status success --result …"
+    return f"{one.state}: aof handoff accept {one.id[:8]} --agent {agent} (or reject, defer)"
 
 
 def _section(title: str, rows: list[Row], total: int) -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from aof.app.org.chart_in_force import ChartInForce
     from aof.app.queries.lookup import Lookup
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
     from aof.core.model.task import Task
@@ -112,6 +113,7 @@ class ReadModels:
         with self._store.unit(store.Scope(read=frozenset({task.id}))) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
+            handed = unit.handoffs(task.id) if any(link.kind == "handoff" for link in task.links) else ()
         shown: dict[str, Any] = msgspec.to_builtins(task)
         shown.pop("layout", None)
         shown.pop("archived", None)
@@ -122,10 +124,17 @@ class ReadModels:
         )
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
+        if handed:
+            shown["handoffs"] = [_handed(one) for one in handed]
         shown["progress"] = task.progress or {"state": "unknown"}
         if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
+
+
+def _handed(one: Handoff) -> dict[str, str]:
+    """A handoff in short; its own operation shows the rest."""
+    return {"id": one.id, "type": one.type, "state": one.state, "fromAgent": one.from_agent, "toAgent": one.to_agent}
 
 
 def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:

@@ -11,14 +11,25 @@ from typing import Any
 
 import msgspec
 
+from aof.app.documents.mailbox import mail_brief
 from aof.app.runs import hop_brief
 from aof.app.runs.fenced_text import quoted
+from aof.core.documents.mailbox.message import Message
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run
 from aof.core.model.task import Task
 
 
-def brief(task: Task, run_id: str, earlier: Sequence[Run], hop: str | None = None) -> str:
-    """The task with everything that it asks for, what earlier runs came to, and how to report; for a hop, also that."""
+def brief(
+    task: Task,
+    run_id: str,
+    earlier: Sequence[Run],
+    hop: str | None = None,
+    *,
+    handed: Sequence[Handoff] = (),
+    mail: Sequence[Message] = (),
+) -> str:
+    """The task with everything that it asks for, what earlier runs came to, its agent's mail, and how to report."""
     parts = [f"# Task {task.id}", f"Run {run_id}, priority {task.priority}.", _WHOSE]
     how = _HOW.format(task=task.id, run=run_id)
     if hop is not None:
@@ -31,6 +42,8 @@ def brief(task: Task, run_id: str, earlier: Sequence[Run], hop: str | None = Non
     if task.depends_on:
         parts.append("## Depends on\n\n" + "\n".join(f"- {one}" for one in task.depends_on))
     parts += _section("Earlier runs", [_came_to(run) for run in earlier])
+    parts += mail_brief.mail_brief(mail)
+    parts += [part for one in handed for part in _handed(one)]
     parts.append(how)
     return "\n\n".join(parts) + "\n"
 
@@ -49,6 +62,15 @@ Say what came of it before you exit, in one of these ways:
   with the value of the environment variable `AOF_MESSAGE_NONCE` as the nonce
 
 An exit without a report counts as a failure."""
+
+
+def _handed(one: Handoff) -> list[str]:
+    """The handoff that the run works under: from whom, why, and what is owed."""
+    owed = "Nobody waits for a return; the task is yours."
+    if one.return_protocol.expected:
+        owed = f"When it is done: `aof handoff return {one.id} --agent {one.to_agent} --status success --result …`"
+    told = f"## Handoff\n\n{one.type} {one.id} from {one.from_agent}; read it: `aof handoff show {one.id}`. {owed}"
+    return [told, quoted(one.reason, f"reason, by {one.from_agent}")]
 
 
 def _section(title: str, items: list[str]) -> list[str]:

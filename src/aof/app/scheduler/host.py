@@ -31,6 +31,7 @@ from aof.core.model.kinds import Cause
 from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import held_leases
+from aof.core.org.autonomy import run_limit_ms
 from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.snapshot import Snapshot
@@ -141,7 +142,8 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        work = work_of(whole, agent, claimed, hop, earlier)
+        handed, mail = self._fabric.store.handoffs((whole,)), self._fabric.turn_began(agent.id, "runner")
+        work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail)
         try:
             self.runner.start(work)
         except RunnerFailed as error:
@@ -151,7 +153,7 @@ class Hosting:
         self._warn_of_dropped(work)
         now = self._clock.monotonic()
         every = lease.ttl_ms / 1000 / BEATS_PER_LEASE
-        limit = agent.max_execution_ms
+        limit = run_limit_ms(agent)
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None
@@ -243,7 +245,7 @@ class Hosting:
             self._faults.succeeded(key)
 
     def poll(self) -> float | None:
-        """Renew what is due, end what has had its time; tells in how many seconds to look again."""
+        """Renew what is due, end what has had its time; returns in how many seconds to look again."""
         waits: list[float] = []
         for run in list(self._runs.values()):
             now = self._clock.monotonic()
@@ -281,6 +283,7 @@ class Hosting:
         self.freed |= work.place in self.waiting
         self._tell("exit", work.task_id, f"{work.agent} {ended.how}")
         run.gone = True
+        self._fabric.turn_ended(work.agent, "runner")
         run.steps.add(
             ("exit", lambda: self._recorded(ended)),
             ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent
 from aof.core.model.run import Run
@@ -17,8 +19,17 @@ _GRACE = 5.0
 _NONCE = 16  # bytes
 
 
-def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier: Iterable[Run]) -> Work:
-    """The work of a claimed run; `earlier` are the runs of the task before it."""
+def work_of(
+    task: Task,
+    agent: Agent,
+    claimed: Claimed,
+    hop: str | None,
+    earlier: Iterable[Run],
+    *,
+    handoffs: Iterable[Handoff] = (),
+    mail: Inbox,
+) -> Work:
+    """The work of a claimed run: `earlier` are the task's runs before it, `handoffs` those of the task."""
     runner = agent.runner
     return Work(
         task_id=task.id,
@@ -32,9 +43,23 @@ def work_of(task: Task, agent: Agent, claimed: Claimed, hop: str | None, earlier
         env=runner.env,
         inherit_env=runner.inherit_env,
         cwd=runner.cwd,
-        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop),
+        brief=brief(
+            task,
+            claimed.run_id,
+            [one for one in earlier if one.hop == hop],
+            hop,
+            handed=_under(handoffs, agent.id),
+            mail=mail.messages,
+        ),
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),
         messages=runner.messages,
         grace=(runner.grace_ms or _GRACE * 1000) / 1000,
     )
+
+
+def _under(handoffs: Iterable[Handoff], agent: str) -> list[Handoff]:
+    """The handoffs that the agent works under: those that it accepted, and the last that brought it the task."""
+    own = [one for one in handoffs if one.to_agent == agent]
+    came = [one for one in own if one.type == "sequential" and one.state == "completed"]
+    return [*came[-1:], *(one for one in own if one.state == "accepted")]

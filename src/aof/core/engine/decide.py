@@ -14,7 +14,8 @@ from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.org import callers, guard
+from aof.core.org import callers, guard, session_gates
+from aof.core.org.budgets import reports
 from aof.core.runs import completion, delivery, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -38,9 +39,9 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     A request that was carried out before is answered again before anything else: its run may have ended since.
     """
     if command.key is None:
-        return _told(records, _decided(records, command, now))
+        return _told(records, _held(records, command, now))
     again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_told(records, _decided(records, command, now)), command)
+    return again or repetition.remembered(_told(records, _held(records, command, now)), command)
 
 
 def _told(records: Records, verdict: Verdict) -> Verdict:
@@ -55,13 +56,22 @@ def _told(records: Records, verdict: Verdict) -> Verdict:
     return verdict if drafts is verdict.drafts else msgspec.structs.replace(verdict, drafts=drafts)
 
 
+def _held(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """The decision as far as the gates of the session charter let it pass."""
+    verdict = _decided(records, command, now)
+    return session_gates.held(records, command, verdict) if records.policy.gates else verdict
+
+
 def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
-        return command.decide(records, now, _decided)
+        return command.decide(records, now, _held)
     refusal = _unheard(records, command) or _forbidden(records, command)
-    return refusal or _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    if refusal is not None:
+        return refusal
+    verdict = _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    return _over_budget(records, command, verdict, now) or verdict
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
@@ -94,6 +104,17 @@ def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
         return None
 
     return guard.forbidden(records, chart, command)
+
+
+def _over_budget(records: Records, command: c.OnTask, verdict: Verdict, now: int) -> Decision | None:
+    """What refuses, and records, a completion that is in order but has used more than the agent may.
+
+    Without a chart nothing is limited.
+    """
+    if records.policy.org is None or not isinstance(command, c.Complete):
+        return None
+
+    return reports.judged(records, command, verdict, now)
 
 
 def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:

@@ -16,6 +16,7 @@ from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Needs, Records
 from aof.core.org import capacity, membership
+from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
@@ -27,6 +28,8 @@ _GRAPH = frozenset({"graph"})
 
 def needs(command: c.OnTask, known: Records) -> Needs:
     """The records and locks that the command needs, as far as can be said from what is known."""
+    if isinstance(command, c.OnDocument):
+        return command.needs(known, needs)
     if not is_task_id(command.task_id):
         return Needs()
     describe = _NEEDS.get(type(command))
@@ -92,10 +95,12 @@ def _running(command: c.OnTask, known: Known) -> frozenset[str]:
     return frozenset({command.task_id} if task is None else task.run_places)
 
 
-def _completing(command: c.OnTask, known: Known) -> Needs:
-    """A report ends a run; in a workflow it may also kill the task."""
+def _completing(command: c.Complete, known: Known) -> Needs:
+    """A report ends a run; in a workflow it may also kill the task. What it delivers is measured where that counts."""
     base = _finishing(_starting(command, known), command, known)
     task = known.task(command.task_id)
+    if known.records.policy.org is not None and command.deliverables:
+        base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
     if task is None or not task.gated:
         return base
     more = _ending(command, known)

@@ -43,8 +43,10 @@ def repeated(task: Task | None, command: OnTask) -> Verdict | None:
 
 
 def remembered(verdict: Verdict, command: OnTask) -> Verdict:
-    """The decision with its request on record, also where the request changes nothing."""
+    """The decision with its request on record, also where the request changes nothing; a refusal is none."""
     if command.key is None or isinstance(verdict, AofError) or isinstance(command, (Create, Claim)):
+        return verdict
+    if verdict.refusal is not None:
         return verdict
     request = {"idempotency": {"value": command.key, "digest": digest(command)}}
     own = next((place for place, draft in enumerate(verdict.drafts) if draft.task_id == command.task_id), None)

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import coverage, work_log, workflow
+from aof.core.evolve import context, coverage, file_locks, open_handoffs, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
-from aof.core.model.events import Draft, Event
+from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Blocked, Cancel, Failure, Key, Link, Task
@@ -43,7 +43,8 @@ def evolve(task: Task | None, event: Event) -> Task:
     if "idempotency" in event.payload:
         changes["requests"] = _requested(task, event)
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
-    return _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    after = _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    return _replace(after, locks=file_locks.kept(after, event)) if after.locks else after
 
 
 def _requested(task: Task, event: Event) -> tuple[Key, ...]:
@@ -54,8 +55,12 @@ def _requested(task: Task, event: Event) -> tuple[Key, ...]:
 def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
         return workflow.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+    if event.type.startswith("context."):
+        return context.context_changes(task, event)
     handler = _HANDLERS.get(event.type)
-    return handler(task, event) if handler else {}
+    if handler is not None:
+        return handler(task, event)
+    return open_handoffs.changed(task, event) if task.handoffs and about_handoff(event) else {}
 
 
 def _moment(task: Task, event: Event) -> str:
@@ -201,14 +206,28 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
 
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
     """A task that is handed to another agent says how deep, and by which handoff."""
-    edge = ("handoff", event.payload["handoffId"])
-    known = any((link.kind, link.target_id) == edge for link in task.links)
-    added = () if known else (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp),)
-    return {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}, "links": task.links + added}
+    changes = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
+    return changes | open_handoffs.begun(task, event)
+
+
+def _handed(task: Task, event: Event) -> dict[str, Any]:
+    return open_handoffs.begun(task, event)
 
 
 def _unanswered(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"handoffUnanswered": event.payload["handoffId"]}}
+
+
+def _locked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.locked(task, event)
+
+
+def _unlocked(task: Task, event: Event) -> dict[str, Any]:
+    return file_locks.unlocked(task, event)
+
+
+def _checked(task: Task, event: Event) -> dict[str, Any]:
+    return usage.checked(task, event)
 
 
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
@@ -231,5 +250,9 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
+    "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,
+    "autonomy.checked": _checked,
+    "file.locked": _locked,
+    "file.unlocked": _unlocked,
 }

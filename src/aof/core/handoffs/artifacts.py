@@ -6,7 +6,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.events import Event
-from aof.core.model.handoff import Request
+from aof.core.model.handoffs.record import Request
 
 ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
 _encode = msgspec.json.Encoder().encode

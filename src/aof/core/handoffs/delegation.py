@@ -13,14 +13,18 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.messages import NestedDelegation, ParentNotFound
 from aof.core.errors.runs import NotLeaseHolder
 from aof.core.errors.tasks import InvalidTransition
+from aof.core.handoffs.lifecycle import steps
 from aof.core.messages.message import Message
 from aof.core.messages.sender import is_held, sender
 from aof.core.model.commands import AddLink, Block, Decide, NeedsOf
 from aof.core.model.events import Draft
-from aof.core.model.handoff import Handoff, Request, handoff_id
+from aof.core.model.handoffs.format_1 import request_context, request_reason
+from aof.core.model.handoffs.ids import uuid4
+from aof.core.model.handoffs.record import Handoff, Rationale, Request, ReturnProtocol, Validation
 from aof.core.model.lifecycle import FINISHED, allows
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
+from aof.core.model.times import iso, millis
 from aof.core.org import rights, routing, work_profile
 from aof.core.tasks import graph
 
@@ -31,7 +35,7 @@ class _Delegating(Message, frozen=True, kw_only=True):
     """A message about the handoff of a child task."""
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:
-        """That a child does not exist is told as a delegation that failed, too."""
+        """A child that does not exist is also reported as a failed delegation."""
         return (self._failed(refusal.code),) if refusal.code == "task_not_found" else ()
 
     def _failed(self, reason: str) -> Draft:
@@ -64,14 +68,41 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if last is not None and self._repeats(last):
             return Decision()
         pending = last is not None and last.state == "requested" and last.from_agent == self.actor
+        asked = self._record(records, child, last if pending else None, now)
         payload: dict[str, Any] = {
-            "handoffId": last.id if last is not None and pending else handoff_id(child.id, child.rev),
+            "handoffId": asked.id,
             "depth": _depth(parent) + 1,
             "sentAt": self.sent_at,
             "request": msgspec.to_builtins(self.request),
+            "handoff": steps.carried(asked),
+            "audit": steps.audited("initiated", child, asked),
         }
         return Decision(
             drafts=(*self._warnings(), Draft(type="delegation.requested", task_id=child.id, payload=payload))
+        )
+
+    def _record(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
+        """The delegation in the engine; while it has no answer, the sender may say better what it asks for."""
+        request = self.request
+        number = max((one.number for one in records.handoffs[child.id]), default=0) + 1
+        due = None if request.due_by is msgspec.UNSET else max(millis(request.due_by) - now, 1)
+        timeout = records.policy.scheduling.handoff_ms if due is None else due
+        return Handoff(
+            id=pending.id if pending is not None else uuid4(records.entropy, number),
+            timestamp=pending.timestamp if pending is not None else iso(now),
+            from_agent=request.from_agent,
+            to_agent=request.to_agent,
+            type="delegation",
+            reason=request_reason(request),
+            context=request_context(request),
+            validation=Validation(),
+            return_protocol=ReturnProtocol(expected=True, timeout=f"{timeout}ms"),
+            audit=Rationale(),
+            state="requested",
+            rev=0,
+            number=pending.number if pending is not None else number,
+            trigger="explicit_request",
+            parent_task_id=request.parent_task_id,
         )
 
     def _impossible(self, parent: Task | None) -> AofError | None:
@@ -153,7 +184,7 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
         if self.accepted:
             return self._taken(child, last)
         refusal = self._not_holder(child)
-        return refusal or self._turned_down(child, last, self._held(records, child, now, decide))
+        return refusal or self._turned_down(child, last, self._held(records, child, now, decide), now)
 
     def _unentitled(self, child: Task, last: Handoff | None) -> AofError | None:
         held_by = child.lease.agent if child.lease is not None else child.routing.agent
@@ -167,7 +198,8 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
             return InvalidTransition(
                 f"the handoff {last.id} of {child.id} was rejected already", "ask for a new handoff.request"
             )
-        return Decision(drafts=(self._answer("delegation.accepted", child, last),))
+        told = {"audit": steps.audited("accepted", child, last)} if last is not None else {}
+        return Decision(drafts=(self._answer("delegation.accepted", child, last, **told),))
 
     def _not_holder(self, child: Task) -> AofError | None:
         """Why the sender may not turn down a child that somebody runs."""
@@ -182,10 +214,12 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
         verdict = decide(records, block, now)
         return verdict.drafts if isinstance(verdict, Decision) else ()
 
-    def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...]) -> Verdict:
-        return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=str(self.reason))))
+    def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...], now: int) -> Verdict:
+        reason = str(self.reason)
+        told = {} if last is None else {"audit": steps.audited("rejected", child, last, reason=reason, resolved=now)}
+        return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=reason, **told)))
 
-    def _answer(self, kind: str, child: Task, last: Handoff | None, **more: str) -> Draft:
+    def _answer(self, kind: str, child: Task, last: Handoff | None, **more: Any) -> Draft:
         known = {"handoffId": last.id, "parentTaskId": last.parent_task_id} if last is not None else {}
         return Draft(type=kind, task_id=child.id, payload=known | more)
 

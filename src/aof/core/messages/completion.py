@@ -20,6 +20,7 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, workflow_of
+from aof.core.org.budgets import reports
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
@@ -42,10 +43,11 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
+        sizes = reports.sizes(known, task, self)
         if task is None or not task.gated:
-            return Needs(write=own, results=own)
+            return Needs(write=own, results=own, sizes=sizes)
         hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
-        return Needs(write=own, results=frozenset(run_place(task.id, hop) for hop in hops))
+        return Needs(write=own, results=frozenset(run_place(task.id, hop) for hop in hops), sizes=sizes)
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """Put the result on record, once."""
@@ -54,7 +56,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             return graph.missing(self.task_id)
         if task.status == "done":
             return Decision() if self.run is None or task.gated else self._repeated(task)
-        return self._of_hop(records, task) if task.gated else self._of_task(records, task)
+        verdict = self._of_hop(records, task) if task.gated else self._of_task(records, task)
+        return reports.judged(records, self, verdict, now) or verdict
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
         """A report goes on record and the hop moves when the session ends, as with every task."""

@@ -1,4 +1,4 @@
-"""The words that a record may hold in its enumerated fields, as types. What they mean stands in `lifecycle`."""
+"""The words that a record may hold in its enumerated fields, as types. `lifecycle` has their meaning."""
 
 from __future__ import annotations
 
@@ -9,3 +9,4 @@ Priority = Literal["low", "normal", "high", "critical"]
 BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
 Visibility = Literal["foreground", "background", "internal", "hidden"]
 Cause = Literal["failed", "timed_out", "lost"]
+LockMode = Literal["exclusive", "shared"]

@@ -43,12 +43,23 @@ class AutonomyLimits(_Part, frozen=True, kw_only=True):
     tool_calls: int | None = None
 
 
+class Permissions(_Part, frozen=True, kw_only=True):
+    """Patterns of paths, commands and hosts, as shell globs."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+
+
 class Autonomy(_Part, frozen=True, kw_only=True):
-    """How far an agent may go on its own. Nothing said: no limit."""
+    """How far an agent may go on its own. Nothing said: no limit. What is denied stays denied, also if allowed."""
 
     level: int | None = None
     max_risk: Risk | None = None
     limits: AutonomyLimits = AutonomyLimits()
+    deny: Permissions = Permissions()
+    allow: Permissions = Permissions()
 
 
 class RunnerSettings(_Part, frozen=True, kw_only=True):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.model import handoff
 from aof.core.model.events import Draft
+from aof.core.model.handoffs import record
 from aof.core.model.ids import is_task_id
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 
 
 class Records(msgspec.Struct, kw_only=True):
@@ -21,15 +21,20 @@ class Records(msgspec.Struct, kw_only=True):
 
     A result that is an error is one whose file cannot be read. `missing` are files that were looked for and not found.
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
+    `entropy` is what the IDs of handoffs that it may begin are made from: random text, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    `documents` are texts by the name of their file, such as `WORKLOG.md`.
+    `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
+    own files.
     """
 
     policy: Policy = Policy()
     run_tag: str = "00000000"
+    entropy: str = ""
     tasks: dict[str, Task | None] = {}
     heartbeats: dict[str, Heartbeat | None] = {}
     results: dict[str, RunResult | AofError | None] = {}
-    handoffs: dict[str, tuple[handoff.Handoff, ...]] = {}
+    handoffs: dict[str, tuple[record.Handoff, ...]] = {}
     missing: set[tuple[str, str]] = set()
     above: dict[str, tuple[str, ...]] = {}
     children: dict[str, tuple[str, ...]] = {}
@@ -37,7 +42,10 @@ class Records(msgspec.Struct, kw_only=True):
     reachable: dict[str, dict[str, tuple[str, ...]]] = {}
     resource_holders: dict[str, tuple[str, ...]] = {}
     held: dict[str, tuple[str, ...]] = {}
+    file_locks: dict[str, tuple[FileLock, ...]] = {}
+    sizes: dict[tuple[str, str], tuple[int, int]] = {}
     key_owners: dict[str, str | None] = {}
+    documents: dict[str, str] = {}
 
     def task(self, task_id: str) -> Task:
         """A task that is known to exist; looking at one that was not loaded is a programming error."""
@@ -54,7 +62,8 @@ class Records(msgspec.Struct, kw_only=True):
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """What a command must have loaded, and therefore locked, before it can be decided.
 
-    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them.
+    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them. A document
+    whose lock is among the `names` has caught up with the log before `documents` are read, and does after the commit.
     """
 
     write: frozenset[str] = frozenset()
@@ -72,6 +81,9 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     resources: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
+    file_locks: bool = False
+    sizes: frozenset[tuple[str, str]] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

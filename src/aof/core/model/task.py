@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from aof.core.model.ids import run_id, run_place
-from aof.core.model.kinds import BlockedKind, Cause, Priority, Status, Visibility
+from aof.core.model.kinds import BlockedKind, Cause, LockMode, Priority, Status, Visibility
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -28,7 +28,7 @@ class Routing(_Part, frozen=True, kw_only=True):
 
 
 class Lease(_Part, frozen=True, kw_only=True):
-    """Who may write to a running task, until when, under which epoch; whoever has its secret is the holder.
+    """Who may write to a running task, until when, under which epoch; the sender of its secret is the holder.
 
     A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
     """
@@ -110,8 +110,40 @@ class Link(_Part, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class OpenHandoff(_Part, frozen=True, kw_only=True):
+    """A handoff of the task that something is still to come of; its record says the rest.
+
+    `by_message` says that an AOF/1 message asked for it, which leaves the task to whoever claims it.
+    """
+
+    id: str
+    type: str
+    state: str
+    from_agent: str
+    to_agent: str
+    by_message: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the task itself is to be done by the receiver, and by nobody else meanwhile."""
+        return self.type in ("sequential", "delegation") and not self.by_message
+
+
+class FileLock(_Part, frozen=True, kw_only=True):
+    """A file or folder that a run of the task works on. It ends with that run, however that ends."""
+
+    path: str
+    mode: LockMode
+    agent: str
+    run_id: str
+    since: str
+
+
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
+
+    `context` is what the agents of the whole tree share, and only the topmost task has it. `usage` is what the current
+    run has used of its agent's budget.
 
     `body`, `extra` (a person's own keys), `layout` (frontmatter as a person laid it out) and `archived`
     are no frontmatter keys: the file's shape and place carry them.
@@ -145,7 +177,11 @@ class Task(_Part, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     resource: str | None = None
     visibility: Visibility = "foreground"
+    locks: tuple[FileLock, ...] = ()
+    usage: dict[str, Any] = {}
+    context: dict[str, Any] = {}
     links: tuple[Link, ...] = ()
+    handoffs: tuple[OpenHandoff, ...] = ()
     key: Key | None = None
     requests: tuple[Key, ...] = ()
     started_at: str | None = None
@@ -160,6 +196,11 @@ class Task(_Part, frozen=True, kw_only=True):
     def gated(self) -> bool:
         """Whether the task has begun a workflow, so that its hops are run and not the task itself."""
         return "template" in self.workflow
+
+    @property
+    def awaits_answer(self) -> bool:
+        """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
+        return any(one.moves and one.state != "accepted" for one in self.handoffs)
 
     @property
     def last_run(self) -> str | None:

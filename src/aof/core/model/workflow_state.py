@@ -11,6 +11,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.ids import run_place
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Lease, Task
 from aof.core.model.workflow_template import Template, digest
 
@@ -60,7 +61,7 @@ class HopState(_Part, frozen=True, kw_only=True):
 
 
 class Feedback(_Part, frozen=True, kw_only=True):
-    """What the last rejection asks of whoever takes the work up again."""
+    """What the last rejection asks of the next worker."""
 
     hop: str
     by: str
@@ -120,6 +121,19 @@ def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
     return tuple((run_place(task.id, hop["id"]), msgspec.convert(hop["lease"], prepare_type(Lease))) for hop in hops)
+
+
+def takers(task: Task) -> tuple[str, ...]:
+    """Who has accepted a handoff of an unfinished task and works under it without a lease of the task."""
+    if not task.handoffs or task.status in FINISHED:
+        return ()
+    holders = {lease.agent for lease in leases(task)}
+    return tuple(one.to_agent for one in task.handoffs if one.state == "accepted" and one.to_agent not in holders)
+
+
+def occupied_by(task: Task) -> tuple[str, ...]:
+    """Everybody whose capacity the task takes up, each as often as it does."""
+    return (*(lease.agent for lease in leases(task)), *takers(task))
 
 
 def has_open_hop(task: Task) -> bool:

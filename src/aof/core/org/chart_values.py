@@ -9,9 +9,19 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from aof.core.model.ids import is_agent_name
-from aof.core.model.org_chart import Agent, AutonomyLimits, Capability, OrgChart, RoutingRule, RunnerSettings, Target
+from aof.core.model.org_chart import (
+    Agent,
+    AutonomyLimits,
+    Capability,
+    OrgChart,
+    Permissions,
+    RoutingRule,
+    RunnerSettings,
+    Target,
+)
 from aof.core.model.times import EXAMPLES, duration_ms
 from aof.core.validation.findings import Finding, Step
+from aof.core.validation.limits import ITEM, line
 from aof.core.validation.task_fields import bad_ttl
 
 LEVELS = (0, 1, 2, 3)
@@ -66,6 +76,12 @@ def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
         yield _wrong((*at, "autonomy", "level"), detail, "use 0, 1, 2 or 3")
     for name, shown in zip(AutonomyLimits.__struct_fields__, AutonomyLimits.__struct_encode_fields__, strict=True):
         yield from _at_least((*at, "autonomy", "limits", shown), getattr(agent.autonomy.limits, name), 0, who)
+    for key, given in (("deny", agent.autonomy.deny), ("allow", agent.autonomy.allow)):
+        for point in Permissions.__struct_fields__:
+            for number, pattern in enumerate(getattr(given, point)):
+                if line("pattern", pattern, ITEM, required=True):
+                    place = (*at, "autonomy", key, point, number)
+                    yield _wrong(place, f"{who} has {pattern[:80]!r} as a pattern", "use one such as src/*")
     yield from _duration((*at, "maxExecutionTime"), agent.max_execution_time, who)
     yield from _duration((*at, "maxLeaseTime"), agent.max_lease_time, who)
     if bad_ttl("maxLeaseTime", agent.max_lease_ms or 1) is not None:

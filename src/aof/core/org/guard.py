@@ -13,6 +13,7 @@ from aof.core.model import commands as c
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
+from aof.core.org.budgets.used import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.membership import entry_of
 from aof.core.org.rights import acting, not_allowed, right_for
@@ -61,7 +62,7 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
     agent = entry_of(chart, acting(task, command), records.policy.maintainers)
     if agent is None or not (again or isinstance(command, c.Complete) or right_for(task, command) == "take"):
         return None
-    refused = _not_for(chart, task, agent)
+    refused = _not_for(chart, task, agent) or one_run_too_many(agent, task)
     if refused is not None or isinstance(command, c.Complete):
         return refused  # what is over at once takes nobody's capacity
     return at_capacity(chart, agent, {name: len(records.held[name]) for name in counted(chart, agent)})

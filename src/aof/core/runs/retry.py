@@ -13,6 +13,7 @@ from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
+from aof.core.runs.failure_codes import FINAL, unknown_code
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run, failure, next_cause
@@ -48,8 +49,14 @@ def malformed_failure(command: Fail) -> AofError | None:
     return (
         text("message", command.message, NOTES)
         or line("code", command.code, ITEM, required=True)
+        or unknown_code(command.code)
         or choice("cause", command.cause, CAUSES)
     )
+
+
+def tries_again(command: Fail) -> bool:
+    """Whether another run makes sense, by what is said of the failure."""
+    return command.retryable and command.code not in FINAL
 
 
 def fail(records: Records, command: Fail, now: int) -> Verdict:
@@ -62,7 +69,7 @@ def fail(records: Records, command: Fail, now: int) -> Verdict:
         return problem
     what: dict[str, Any] = {"code": command.code, "message": command.message, "cause": command.cause}
     ended = close_run(task, now, status="failed", counts=True, **what)
-    followed = requeue_or_dead_letter(records, task, now, retryable=command.retryable, reason=command.code, **what)
+    followed = requeue_or_dead_letter(records, task, now, retryable=tries_again(command), reason=command.code, **what)
     limit = Draft(type="task.timed_out", task_id=task.id, run_id=ended[0].run_id, payload={"limit": command.code})
     first = (limit,) if command.cause == "timed_out" else ()
     return Decision(drafts=(*first, *ended, *followed), agent=holder)

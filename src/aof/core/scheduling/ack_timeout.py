@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.times import iso, millis
 from aof.core.scheduling.crew import STARTED, Seat
 from aof.core.scheduling.snapshot import Action
@@ -21,8 +19,8 @@ def answer_due(handoff: Handoff, seat: Seat | None, default_ms: int) -> int:
         return begun + seat.ack_ms
     if seat is not None and seat.kind in STARTED:
         return begun + ACKNOWLEDGED_MS
-    due_by = handoff.request.due_by
-    return millis(due_by) if due_by is not msgspec.UNSET else begun + default_ms
+    due_by = handoff.context.constraints.deadline
+    return millis(due_by) if due_by is not None else begun + default_ms
 
 
 def unanswered(handoff: Handoff, due: int) -> Action:

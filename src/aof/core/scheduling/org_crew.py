@@ -9,7 +9,7 @@ import msgspec
 from aof.core.model import workflow_state
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Routing, Task
-from aof.core.org import routing, work_profile
+from aof.core.org import autonomy, routing, work_profile
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.workflows import claim
 
@@ -24,7 +24,7 @@ def crew_of(chart: OrgChart) -> Crew:
             kind=agent.runner.kind,
             team=agent.team,
             concurrency=agent.concurrency,
-            limit_ms=agent.max_execution_ms,
+            limit_ms=autonomy.run_limit_ms(agent),
             active=agent.active,
             ack_ms=agent.runner.ack_timeout_ms,
         )

@@ -14,6 +14,7 @@ from aof.core.model.policy import Policy
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
+from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout, hops
 from aof.core.scheduling.crew import Crew, Nobody
@@ -117,7 +118,7 @@ def _cancelling(view: View, task: Task) -> Verdict:
         return "waits until everything below it is cancelled"
     if lease.run_id in view.snapshot.hosted or lease.run_id in view.snapshot.orphaned:
         return Action(action="cascade", task_id=task.id, reason=f"{why}: its worker has to stop", run_id=lease.run_id)
-    return None if _over(view, task) else f"{why}; whoever hosts {lease.run_id} stops it"
+    return None if _over(view, task) else f"{why}; the host of {lease.run_id} stops it"
 
 
 def _orphaned(view: View, task: Task) -> Verdict:
@@ -182,6 +183,18 @@ def _patience(view: View, task: Task) -> Verdict:
         return None
     reason = f"{task.status} since {task.last_transition_at}, more than {_seconds(allowed)}"
     return Action(action="sla_alert", task_id=task.id, reason=reason)
+
+
+def _gate(view: View, task: Task) -> Verdict:
+    """Work that was told to people and that nobody objected to counts as accepted after the delay of its gate."""
+    wait = session_gates.waits_until(view.policy, task) if view.policy.gates else None
+    if wait is None:
+        return None
+    due = millis(task.last_transition_at) + wait
+    if due > view.now:
+        view.again(due)
+        return f"the charter's gate Notify + Delay lets it wait until {iso(due)}"
+    return Action(action="gate_elapsed", task_id=task.id, reason="nobody objected within the delay of the charter")
 
 
 def _waiting(view: View, task: Task) -> Verdict:
@@ -257,4 +270,4 @@ RUNNING: tuple[Rule, ...] = (_hops, _cancelling, _orphaned, _stale, _too_long, _
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
 READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)
-REVIEW: tuple[Rule, ...] = (_hops, _patience, _reviewed)
+REVIEW: tuple[Rule, ...] = (_hops, _gate, _patience, _reviewed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.runs.lease_clock import Boot
@@ -32,7 +32,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about."""
+    """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about.
+
+    Of mail it is about a message, and no task.
+    """
 
     action: str
     task_id: str
@@ -41,6 +44,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     run_id: str | None = None
     hop: str | None = None
     handoff_id: str | None = None
+    message_id: str | None = None
 
 
 class LeftAlone(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -1,4 +1,4 @@
-"""Dependencies between tasks: adding and removing them, and what a dead one does to those that wait for it.
+"""Dependencies between tasks: adding and removing them, and what giving up or reviving a task does to its dependents.
 
 No task waits in vain: one that depends on a cancelled or dead task is blocked, with the reason. Must not know rights.
 """

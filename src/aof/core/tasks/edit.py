@@ -43,7 +43,8 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
         changes |= {"body": body} if body != task.body else {}
     if not changes:
         return Decision()
-    if problem := limits.data("the task", {name: (current | changes)[name] for name in _DEFAULTS}):
+    kept = {name: (current | changes)[name] for name in _DEFAULTS}
+    if problem := limits.data("the task", kept | {"context": task.context}):
         return problem
     fields = [name for name in command.changes if ("body" if name == "description" else name) in changes]
     updated = Draft(type="task.updated", task_id=task.id, payload={"changes": changes, "fields": fields})

@@ -38,7 +38,8 @@ def readiness(records: Records, task: Task, now: int) -> AofError | None:
     if refusal := being_cancelled(task) or _not_in_ready(task):
         return refusal
     return (
-        _held_by_dependency(records, task)
+        _held_by_handoff(task)
+        or _held_by_dependency(records, task)
         or _held_by_time(task, now)
         or _held_by_children(records, task)
         or occupied(records, task)
@@ -77,6 +78,19 @@ def _not_in_ready(task: Task) -> NotReady | None:
     now = "archived" if task.archived else "a draft" if is_draft(task) else task.status
     why = f": {task.blocked.reason}" if task.blocked else ""
     return NotReady(f"{task.id} is {now}{why}", *way_on(task), status=task.status)
+
+
+def _held_by_handoff(task: Task) -> NotReady | None:
+    """Nobody begins what was handed to an agent that has not answered; `runs.handed_over` tells that agent more."""
+    asked = next((one for one in task.handoffs if one.moves and one.state != "accepted"), None)
+    if asked is None:
+        return None
+    return NotReady(
+        f"{task.id} was handed to {asked.to_agent}, who has not accepted it",
+        f"let {asked.to_agent} accept the handoff",
+        Call("handoff_accept", {"handoff_id": asked.id, "agent": asked.to_agent}),
+        handoff_id=asked.id,
+    )
 
 
 def _held_by_dependency(records: Records, task: Task) -> NotReady | None:

@@ -16,7 +16,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import HopState, workflow_of
 from aof.core.runs.reported_result import lacking
-from aof.core.runs.retry import backoff_ms, malformed_failure
+from aof.core.runs.retry import backoff_ms, malformed_failure, tries_again
 from aof.core.tasks import cancellation
 from aof.core.tasks.attempts import next_cause
 from aof.core.tasks.declared import open_points
@@ -38,7 +38,7 @@ def fail(records: Records, command: c.Fail, now: int) -> Verdict:
     walk = Walk(records, task, now)
     if command.cause == "timed_out":
         walk.add("task.timed_out", hop.id, hop.run_id, limit=command.code)
-    _failed(walk, hop, command.code, command.message, cause=command.cause, retryable=command.retryable)
+    _failed(walk, hop, command.code, command.message, cause=command.cause, retryable=tries_again(command))
     return walk.finish(command.code, agent=hop.agent)
 
 

@@ -9,8 +9,8 @@ from aof.core.evolve import handoff as handing
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.handoffs import artifacts
-from aof.core.model.events import Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.events import Event, about_handoff, is_remark
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
 
@@ -54,7 +54,7 @@ class Folded:
                 self.digests[digest] = event.seq
                 self.folders[event.seq] = path.split("/")[-2] if path.startswith("tasks/") else "archive"
         if event.type not in RUN_EVENTS:
-            if event.type.startswith("delegation."):
+            if about_handoff(event):
                 self._hand_off(event)
             return
         if event.type == "task.attempt.started":
@@ -71,7 +71,7 @@ class Folded:
             self.results[result.run_id] = result
 
     def _numbered(self, run_id: str | None) -> int:
-        """Hops run beside each other: the last run is not always the one that is meant."""
+        """Hops run in parallel: the last run is not always the one that is meant."""
         return next((number for number, run in enumerate(self.runs) if run.run_id == run_id), -1)
 
     def by_hop(self) -> dict[str | None, list[Run]]:

@@ -41,6 +41,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
         and (not query.open_hops or has_open_hop(task))
+        and (not query.open_handoffs or bool(task.handoffs))
     )
 
 
@@ -61,6 +62,7 @@ def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool
 
 _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
     lambda task, _tasks, _moment: task.cancel is None and not task.archived and not task.metadata.get("draft"),
+    lambda task, _tasks, _moment: not task.awaits_answer,
     lambda task, _tasks, _moment: _takable(task),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),

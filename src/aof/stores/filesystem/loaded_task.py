@@ -44,6 +44,7 @@ class Change(msgspec.Struct):
     last: int
     earlier_runs: int = 0
     run: Run | None = None
+    ended_run: Run | None = None
     result: RunResult | None = None
     begins: bool = False
     prepared: markdown.Prepared | None = None

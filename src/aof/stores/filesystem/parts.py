@@ -20,12 +20,13 @@ from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.log import by_task, writer
 from aof.stores.filesystem.log.reader import Reader
-from aof.stores.filesystem.recovery.journal import Intents
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.recovery.journal import Journal
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
+    from aof.stores.filesystem.documents.documents import Documents
     from aof.stores.filesystem.integrity.revs import Revs
     from aof.stores.filesystem.io.modes import Modes
     from aof.stores.filesystem.log.writer import Log
@@ -36,6 +37,8 @@ _TRIES = 50
 
 class Parts:
     """What one process has of one data directory."""
+
+    repairs: bool = True
 
     def __init__(
         self,
@@ -58,8 +61,8 @@ class Parts:
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
-        self.heads = Heads(self.paths.heads, self.disk)
-        self.intents = Intents(self.disk, self.paths.journal)
+        self.heads = Manifest(self.paths.heads, self.disk)
+        self.intents = Journal(self.disk, self.paths.journal)
         self.waited = Waited(self.paths.waited, self.disk)
 
     @property
@@ -97,6 +100,13 @@ class Parts:
     def counter(self) -> id_counter.Counter:
         """Gives out the numbers of new tasks."""
         return id_counter.Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents that follow the log."""
+        from aof.stores.filesystem.documents.documents import Documents
+
+        return Documents(self, self._boot, durable=self._durable)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

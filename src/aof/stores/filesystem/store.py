@@ -28,6 +28,7 @@ from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
+from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log import wait as waiting
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
@@ -39,7 +40,7 @@ from aof.stores.filesystem.working_copy.status import file_status
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.model.events import Event
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
@@ -82,7 +83,7 @@ class FilesystemStore(Parts):
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
-        self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
+        self.repairs = not doctor  # a plain doctor repairs nothing
         self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
         self._opening = Opening(self, self._boot, durable=durable)
@@ -316,6 +317,11 @@ class FilesystemStore(Parts):
         with clearly("read the index"):
             return self.index.resources_in_use()
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):
@@ -353,6 +359,11 @@ class FilesystemStore(Parts):
         with clearly("read the handoffs"):
             return self.handed.all() if tasks is None else self.handed.among(tasks)
 
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this, as their files are now; nothing is locked."""
+        with clearly("read the handoffs"):
+            return self.handed.beginning(part)
+
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
         return self.paths.relative(self.paths.task(folder_of(task), task.id))
@@ -383,6 +394,11 @@ class FilesystemStore(Parts):
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self.log.refuse_poisoned()
+        return by_type.since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""

@@ -19,7 +19,7 @@ from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, is_remark
+from aof.core.model.events import Draft, Event, about_handoff, is_remark
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
@@ -30,6 +30,7 @@ from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
+from aof.stores.filesystem.io.measure import measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -41,7 +42,8 @@ from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.handoff import Handoff
+    from aof.core.model.handoffs.record import Handoff
+    from aof.documents.projection import Projection
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -132,6 +134,23 @@ class FilesystemUnit(IndexQuestions):
         """Whether a file that should be among the task's own is not there."""
         folder = self._load(task_id).folder
         return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's files catch up with the log."""
+        self._store.documents.follow(projection, self._held, self)
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, as it lies there."""
+        return self._store.documents.text(path)
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task, from its file as it lies there."""
+        return self._store.documents.title(task_id)
+
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:
+        """How many files and lines a path among the task's own files has."""
+        folder = self._load(task_id).folder
+        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
@@ -246,12 +265,13 @@ class FilesystemUnit(IndexQuestions):
             elif event.type in RUN_EVENTS:
                 if event.type == "task.attempt.started":
                     change.begins = True
+                    change.ended_run = change.run  # one that ends in the same commit, such as a sender's
                     change.earlier_runs = change.before.task.retry.attempts if change.before.task else 0
                 elif change.run is None:
                     change.run = self.run(event.task_id)
                 change.run = evolve_run(change.run, event)
                 change.result = evolve_result(change.result, event)
-            elif event.type.startswith("delegation."):
+            elif about_handoff(event):
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 
@@ -370,6 +390,8 @@ class FilesystemUnit(IndexQuestions):
     def _write(self, task_id: str, change: Change) -> None:
         store, files = self._store, self._store.files
         folder = folder_of(change.task)
+        if change.ended_run is not None:
+            files.write_run(task_id, "run.json", document(change.ended_run), new=False)
         if change.begins:
             files.begin_run(task_id, change.earlier_runs)
         if change.hops is not None:

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Event
-from aof.core.model.handoff import Handoff, age
+from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
@@ -94,6 +94,13 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
+            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
         with self._kept.lock:
@@ -116,6 +123,11 @@ class MemoryStore:
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=age))
 
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        found = [one for one in self.handoffs() if one.id.startswith(part)]
+        return tuple(one for one in found if one.id == part) or tuple(found)
+
     def path_of(self, task: Task) -> str:
         """Where the task would lie in a data directory."""
         return f"{'archive/tasks' if task.archived else f'tasks/{task.status}'}/{task.id}.md"
@@ -129,6 +141,10 @@ class MemoryStore:
         for event in self._kept.log[max(after, 0) :]:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """The events of some types, as of the moment of asking."""
+        return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""

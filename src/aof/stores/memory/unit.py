@@ -14,15 +14,19 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.handoff import Handoff
+from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow_state import occupied_by
+from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.base import documents
+from aof.stores.base.documents import State
 from aof.stores.base.drafts import numbered
 from aof.stores.base.fold import Folded
+from aof.stores.memory.documents import MemoryDesk
 
 _Record = TypeVar("_Record", bound=msgspec.Struct | None)
 _encode = msgspec.json.Encoder().encode
@@ -34,7 +38,7 @@ def copied(record: _Record) -> _Record:
 
 
 class MemoryState:
-    """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
+    """The log, what follows from it, and the signs of life. Readers and writers hold the lock."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -42,6 +46,8 @@ class MemoryState:
         self.log: list[Event] = []
         self.folded: dict[str, Folded] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
+        self.texts: dict[str, tuple[str, int]] = {}
+        self.states: dict[str, State] = {}
 
     def one(self, task_id: str) -> Folded:
         """A task with its runs and results."""
@@ -108,6 +114,10 @@ class MemoryUnit:
         """There are no files, so nobody misses one."""
         return False
 
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:  # noqa: ARG002 - the contract's form
+        """There are no files: what is named counts as one."""
+        return 1, 0
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         return self._kept.where(lambda task: task.parent_id == task_id)
@@ -169,11 +179,29 @@ class MemoryUnit:
         with self._kept.lock:
             tasks = self._kept.tasks()
             found = sorted(tasks, key=split_task_id)
-            return tuple(name for name in found for lease in leases(tasks[name]) if lease.agent == agent)
+            return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        with self._kept.lock:
+            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
         return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's text catch up with the log."""
+        documents.follow(MemoryDesk(self._kept, projection.name), projection, self)
+
+    def document(self, path: str) -> str:
+        """The text of a document."""
+        return self._kept.texts.get(path, ("", 0))[0]
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task."""
+        task = self._kept.one(task_id).task
+        return task.title if task is not None else None
 
     def commit(
         self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None

@@ -9,7 +9,7 @@ import json
 import shlex
 from typing import Any
 
-from aof.adapters.cli.spec.grammar import FLAG, Option
+from aof.adapters.cli.spec.grammar import FLAG, ONE, Option
 from aof.adapters.cli.spec.operations import NAMES, WORDS
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.core.errors.base import Call
@@ -30,6 +30,8 @@ def spell(call: Call) -> str:
             if option.kind == FLAG:
                 parts += [option.name] if value == option.value else []
                 continue
+            if option.kind == ONE and not isinstance(value, str | int | float):
+                value = json.dumps(value)
             if isinstance(value, dict):
                 value = [f"{key}={json.dumps(one)}" for key, one in value.items()]
             for one in value if isinstance(value, list | tuple) else [value]:

@@ -24,14 +24,21 @@ FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
     "blocked": "queries:blocked",
+    "charter": "documents.charter:charter",
     "claim": "tasks:claim",
+    "conflict": "documents.conflict:conflict",
+    "context": "shared_work:context",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
     "graph": "views:graph",
-    "handoff": "messages:handoff",
+    "handoff": "teamwork.handoffs:handoff",
     "list": "queries:list_tasks",
+    "lock": "shared_work:lock",
+    "locks": "shared_work:locks",
     "log": "data:log",
+    "mail": "documents.mail:mail",
     "org": "org:org",
+    "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
     "recover": "data:recover",
@@ -42,7 +49,9 @@ HANDLERS = {
     "snapshot": "portable:snapshot",
     "status": "queries:status",
     "sync": "data:sync",
+    "unlock": "shared_work:unlock",
     "workflow": "workflow:workflow",
+    "worklog": "documents.worklog:worklog",
 }
 _HEAD = '''"""The verbs of all operations, as data.
 
@@ -254,6 +263,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
         option.help = _only_with(having, actions, option.help)
+        option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
 
 

@@ -85,8 +85,11 @@ def _routing(routing: dict[str, Any]) -> str:
 def _around(task: dict[str, Any], relatives: dict[str, Task]) -> Iterator[Fact]:
     """Parent, blockers and links one by one; children as branches below a count."""
     edges = task.get("relationships", ())
+    for one in task.get("handoffs", ()):
+        told = f"{one['id'][:8]} {one['type']} {one['state']}: {one['fromAgent']} → {one['toAgent']}"
+        yield "handoff", (told,)
     for edge in edges:
-        if edge["kind"] != "child":
+        if edge["kind"] not in ("child", "handoff"):
             yield edge["kind"].replace("_", " "), _relative(edge["targetId"], relatives)
     children = [edge["targetId"] for edge in edges if edge["kind"] == "child"]
     if children:

@@ -1,4 +1,4 @@
-"""Operations about the org chart, protocol messages, sessions and handoffs. Must not know any surface."""
+"""Operations about the org chart, protocol messages and sessions. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Applied, Result
 from aof.app.operations.rows.fields import Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.core.model.handoff import Handoff
 
 _ORG = Family(
     verb="org",
     help="show or check the org chart, or see who would get a task",
     example="aof org route --tag api --capability python:0.8",
 )
-_HANDOFF = Family(verb="handoff", help="list handoffs, or show one", example="aof handoff list --to swe-qa")
 
 
 class OrgRouteParams(Params, frozen=True, kw_only=True):
@@ -62,22 +61,6 @@ class SessionEndParams(Params, frozen=True, kw_only=True):
     run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
-class HandoffFilterParams(Params, frozen=True, kw_only=True):
-    """Which handoffs."""
-
-    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
-    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
-        UNSET
-    )
-    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
-
-
-class HandoffParams(Params, frozen=True, kw_only=True):
-    """Which handoff."""
-
-    handoff_id: Annotated[str, param("handoff to show", Spelling(place="HANDOFF"))]
-
-
 class OrgCheck(Result, frozen=True, kw_only=True):
     """Problems of the org chart, and which version is in force."""
 
@@ -97,13 +80,7 @@ class Carried(Result, frozen=True, kw_only=True):
     """What was carried out."""
 
     applied: tuple[Applied, ...]
-
-
-class HandoffList(Result, frozen=True, kw_only=True):
-    """Handoffs, oldest first."""
-
-    total: int
-    handoffs: tuple[Handoff, ...]
+    mail: LeftOver = LeftOver()
 
 
 def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
@@ -124,12 +101,9 @@ def _send(fabric: Any, values: dict[str, Any]) -> SentMessages:
 
 
 def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
-    return Carried(applied=fabric.session_end(**values))
-
-
-def _handoffs(fabric: Any, values: dict[str, Any]) -> HandoffList:
-    found = fabric.handoffs(**values)
-    return HandoffList(total=len(found), handoffs=found)
+    applied = fabric.session_end(**values)
+    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
+    return Carried(applied=applied, mail=fabric.turn_ended(agent, "session-end") if agent else LeftOver())
 
 
 ROWS: tuple[Operation, ...] = (
@@ -193,28 +167,5 @@ ROWS: tuple[Operation, ...] = (
         ),
         acts="agent",
         ask=_session_end,
-    ),
-    Operation(
-        name="handoffs",
-        parameters=HandoffFilterParams,
-        result=HandoffList,
-        help="Handoffs of a task, from or to an agent.",
-        effect="read",
-        tool="aof_handoffs",
-        verb="handoff list",
-        cli=Cli(section="messages", order=30, example="aof handoff list --to swe-qa", family=_HANDOFF),
-        tier="handoff",
-        ask=_handoffs,
-    ),
-    Operation(
-        name="handoff",
-        parameters=HandoffParams,
-        result=Handoff,
-        help="One handoff.",
-        effect="read",
-        tool="aof_handoff_show",
-        verb="handoff show",
-        cli=Cli(section="messages", order=30, example="aof handoff show TASK-2026-02-21-001", family=_HANDOFF),
-        tier="handoff",
     ),
 )

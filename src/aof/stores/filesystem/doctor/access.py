@@ -33,6 +33,8 @@ def check(store: FilesystemStore) -> tuple[Problem, ...]:
 def tighten(store: FilesystemStore) -> None:
     """Set the modes; what belongs to somebody else stays as it is."""
     for path, mode in list(_odd(store)):
+        if path.endswith(_PRIVATE):
+            continue  # closing it would make tokens valid that a clone may have brought
         with suppress(OSError):
             store.disk.set_mode(path, mode)
     store.disk.bind(store.paths.root, modes.shared_with(group=store.shared))

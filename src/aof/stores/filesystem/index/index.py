@@ -20,12 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.core.model.task import Task
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
 
 _NAMES = f"SELECT {schema.name()} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
 _DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"
-_HELD = f"SELECT {schema.name()}, hops FROM tasks WHERE {{}} ORDER BY {schema.number()}"
+_OWN_LEASE = "whose = ?1 AND json_extract(record, '$.lease') IS NOT NULL"
+_HELD = f"SELECT {schema.name()}, hops, handed, {_OWN_LEASE} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
 
 
 class Index:
@@ -123,17 +125,21 @@ class Index:
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds, each as often as it holds hops of it."""
-        own = f"whose = ?1 AND {queries.RUNNING} AND json_extract(record, '$.lease') IS NOT NULL"
+        own = f"{_OWN_LEASE} AND {queries.RUNNING}"
         among = "hops IS NOT NULL AND instr(hops, char(10) || ?1 || char(10)) > 0"
-        found = self._rows(_HELD.format(f"({own}) OR ({among})"), agent)
-        return tuple(
-            name for name, hops in found for _ in range(hops.split(schema.BETWEEN).count(agent) if hops else 1)
-        )
+        taken = "handed IS NOT NULL AND instr(handed, char(10) || ?1 || char(10)) > 0"
+        found = self._rows(_HELD.format(f"({own}) OR ({among}) OR ({taken})"), agent)
+        return tuple(name for name, *held in found for _ in range(_times(agent, *held)))
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         running = f"resource <> 0 AND {queries.RUNNING}"
         return dict(self._rows(f"SELECT resource, count(*) FROM tasks WHERE {running} GROUP BY 1"))
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        found = self._rows(f"SELECT record FROM tasks WHERE {queries.LOCKING} ORDER BY {schema.number()}")
+        return tuple(task for (text,) in found if (task := schema.record(text)).locks)
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
@@ -149,7 +155,7 @@ class Index:
         return {task: tuple(blockers) for task, blockers in edges.items()}
 
     def rebuild(self) -> None:
-        """Throw the cache away and build it anew."""
+        """Discard the cache and rebuild it."""
         self._cache.rebuild()
 
     def close(self) -> None:
@@ -161,3 +167,8 @@ class Index:
 
     def _rows(self, sql: str, *values: str | int) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
+
+
+def _times(agent: str, hops: str | None, handed: str | None, own: int) -> int:
+    """How often an agent holds a task: by its own lease, by hops of it, or by handoffs that it has accepted."""
+    return sum((among or "").split(schema.BETWEEN).count(agent) for among in (hops, handed)) or (1 if own else 0)

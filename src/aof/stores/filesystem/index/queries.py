@@ -40,6 +40,8 @@ NUMBERED = f"""WITH RECURSIVE days(first) AS (
     SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
   ) SELECT {schema.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {_NUMBER}"""
 RUNNING = schema.within("in-progress")
+# A look at the records of what runs now: few, and a text that reads like this only costs another look.
+LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
 
 
 def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
@@ -70,7 +72,8 @@ def _counted(lanes: list[str]) -> str:
 
 
 def _is_tallied(query: Query) -> bool:
-    return query.tag is None and query.search is None and query.parent_id is None and not query.open_hops
+    single = query.open_hops or query.open_handoffs
+    return query.tag is None and query.search is None and query.parent_id is None and not single
 
 
 def _tallied(query: Query, shared: list[str]) -> str:
@@ -90,6 +93,10 @@ def _lanes(query: Query) -> Iterator[str]:
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.open_hops:
         yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {schema.within('in-progress')}"
+        return
+    if query.open_handoffs:
+        current = () if query.archived else (f"NOT ({schema.within('archive')})",)
+        yield " AND ".join(("handed IS NOT NULL", *current, *_in_status(query)))
         return
     if query.runnable_at is not None:
         if query.waiting_in in wanted:

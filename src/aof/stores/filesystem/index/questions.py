@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from aof.core.model.task import FileLock
     from aof.stores.filesystem.store import FilesystemStore
 
 
@@ -47,6 +48,10 @@ class IndexQuestions:
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds."""
         return self._store.index.held_by(agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        return {task.id: task.locks for task in self._store.index.locking()}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""

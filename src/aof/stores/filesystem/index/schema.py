@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from aof.core.model import workflow_state
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.stores.filesystem.index import codec
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from aof.core.model.task import Task
 
-VERSION: Final = 5
+VERSION: Final = 6
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 FOLDERS: Final = (*STATUSES, "archive")
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
@@ -31,17 +32,20 @@ _FREE, _MUST_NOT_START = 0, 2
 
 # `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
 # 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken.
+# `handed` of a task with open handoffs: who has accepted one and works under it without a lease.
 # `tallies` says how many tasks are alike in all that its columns name.
 TABLES: Final = """
 CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, digest TEXT);
 CREATE TABLE tasks (
   place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
-  waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT, hops TEXT
+  waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT, hops TEXT,
+  handed TEXT
 );
 CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
 CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX by_hops ON tasks (hops) WHERE hops IS NOT NULL;
+CREATE INDEX by_handed ON tasks (handed) WHERE handed IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 CREATE TABLE tallies (
@@ -52,7 +56,7 @@ CREATE TABLE tallies (
 # Binding a None is slow in Python's sqlite3, so 0 is bound where a value is rarely there.
 INSERT: Final = """INSERT INTO tasks VALUES
   (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?,
-   nullif(?, 0))"""
+   nullif(?, 0), nullif(?, 0))"""
 
 
 def _alike(row: str) -> str:
@@ -126,7 +130,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
     whose = task.lease.agent if task.lease is not None else routing.agent
     hops: str | int = 0
     folder = "archive" if task.archived else task.status
-    may_start = task.cancel is None and not metadata.get("draft")
+    may_start = task.cancel is None and not metadata.get("draft") and not (task.handoffs and task.awaits_answer)
     held = -1 if folder in OVER else _FREE if may_start else _MUST_NOT_START
     task_id = task.id
     if task.gated:
@@ -148,6 +152,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or codec.encode_task(task)).decode(),
         hops,
+        BETWEEN.join(("", *workflow_state.takers(task), "")) if task.handoffs else 0,
     )
 
 
@@ -167,7 +172,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(
         [
             (status, place >= archive, hidden, whose, resource, held, until != 0)
-            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _ in made
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _, _ in made
         ]
     )
 

@@ -15,7 +15,9 @@ from aof._support.typed import prepare_type
 from aof.core.evolve.handoff import evolve_handoff
 from aof.core.handoffs.artifacts import attached
 from aof.core.model.events import Event
-from aof.core.model.handoff import Handoff, age, is_handoff_id
+from aof.core.model.handoffs import format_1
+from aof.core.model.handoffs.ids import is_format_1, is_handoff_id
+from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.task import Task
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.io.disk import Disk
@@ -25,11 +27,19 @@ from aof.stores.filesystem.recovery.quarantine import is_torn
 
 _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(prepare_type(Handoff))
+_decoder_1 = msgspec.json.Decoder(prepare_type(format_1.Handoff1))
+_BEGIN = ("delegation.requested", "handoff.initiated")
 
 
 def record(handoff: Handoff) -> bytes:
     """The file of a handoff: JSON that a person can read."""
-    return msgspec.json.format(_encode(handoff), indent=2) + b"\n"
+    shown = format_1.write(handoff) if is_format_1(handoff.id) else handoff
+    return msgspec.json.format(_encode(shown), indent=2) + b"\n"
+
+
+def parse(name: str, data: bytes) -> Handoff:
+    """The handoff that a file holds. Raises DecodeError, or UnicodeDecodeError."""
+    return format_1.read(_decoder_1.decode(data)) if is_format_1(name) else _decoder.decode(data)
 
 
 class Handed:
@@ -75,6 +85,11 @@ class Handoffs:
         """The handoffs of these tasks, oldest first."""
         return tuple(sorted((handoff for task in tasks for handoff in self.of(task)), key=age))
 
+    def beginning(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this; a whole ID needs no look at the others."""
+        names = [part] if is_handoff_id(part) else sorted(name for name in self._names() if name.startswith(part))
+        return tuple(one for name in names if (one := self._read(name)) is not None)
+
     def unproven(self, last: int) -> list[str]:
         """The records that cannot be read, or were written after the log's last event."""
         found = ((name, self._read(name)) for name in self._names())
@@ -90,7 +105,7 @@ class Handoffs:
             return None
         try:
             data = read(self._paths.handoff(name))
-            return None if data is None else _decoder.decode(data)
+            return None if data is None else parse(name, data)
         except (msgspec.DecodeError, UnicodeDecodeError, OSError):
             return None
 
@@ -99,12 +114,12 @@ class Handoffs:
         handed = handed or Handed()
         name = event.payload["handoffId"]
         known, _ = handed.handoffs.get(name, (None, 0))
-        if known is None and event.type != "delegation.requested":
+        if known is None and event.type not in _BEGIN:
             known = next((handoff for handoff in self.of(task) if handoff.id == name), None)
         elif known is None:
             known = self._read(name)
         handoff = evolve_handoff(known, event)
-        if handoff is not None:
+        if handoff is not None and handoff is not known:
             handed.handoffs[name] = (handoff, event.commit[0])
         handed.attached |= attached(event)
         return handed

@@ -17,10 +17,11 @@ from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 
 _LOCK = "tokens"
+_GROUP_AND_OTHERS = 0o077
 
 
 class TokenFile:
-    """The tokens of one data directory; read anew when the file has changed."""
+    """The tokens of one data directory; read again when the file has changed."""
 
     def __init__(self, root: str, clock: Clock, lock_timeout: float = 10.0) -> None:
         self._paths = Paths(root)
@@ -44,11 +45,13 @@ class TokenFile:
         return self._tokens
 
     def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
-        """Add one or remove one, durably; tells whether something changed."""
+        """Add one or remove one, durably; returns whether something changed."""
         with clearly("change the tokens"):
             held = self._locks.acquire(_LOCK)
             assert held is not None
             try:
+                self._disk.begin()
+                self._disk.refuse_link(self._path)
                 before = self._read()
                 after = tuple(token for token in before if token.id != remove) + ((add,) if add else ())
                 if after != before:
@@ -59,8 +62,6 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         new = f"{self._paths.temporary}/tokens-{os.getpid()}"
-        self._disk.begin()
-        self._disk.refuse_link(self._path)
         self._disk.write_private(new, data)
         self._disk.rename(new, self._path)
         self._disk.sync_dir(self._paths.root)
@@ -68,6 +69,18 @@ class TokenFile:
     def _read(self) -> tuple[Token, ...]:
         try:
             data = read(self._path, follow=True)
-            return msgspec.json.decode(data, type=prepare_type(tuple[Token, ...])) if data is not None else ()
+            if data is None:
+                return ()
+            _refuse_foreign(os.stat(self._path))
+            return msgspec.json.decode(data, type=prepare_type(tuple[Token, ...]))
         except (OSError, msgspec.MsgspecError) as error:
             raise InvalidInput(f"tokens.json cannot be read: {error}", "correct it, or remove it") from None
+
+
+def _refuse_foreign(found: os.stat_result) -> None:
+    """AOF makes the file for its owner alone. One that came with a clone or a copy is open, and may be a stranger's."""
+    if found.st_uid not in (0, os.geteuid()) or found.st_mode & _GROUP_AND_OTHERS:
+        raise InvalidInput(
+            f"tokens.json is not used: others can reach it (mode {found.st_mode & 0o777:o}, owner {found.st_uid})",
+            "remove it; if you made it yourself, 'chmod 600' it",
+        )

@@ -1,0 +1,1 @@
+"""What an agent may do on its own: permissions, budgets, and where they are enforced."""
