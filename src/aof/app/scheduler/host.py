@@ -35,7 +35,6 @@ from aof.core.org.autonomy import run_limit_ms
 from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.snapshot import Snapshot
-from aof.core.tasks.attempts import HOST_DIED
 from aof.ports.lists import Query
 from aof.ports.runner import Ended, Runner, Work
 from aof.ports.store import Scope
@@ -211,7 +210,7 @@ class Hosting:
             self._fabric.session_end(run=run_id)
         else:
             what = "the host of the run was killed"
-            self._do(c.Fail(actor=OURSELVES, task_id=task.id, run=run_id, code=HOST_DIED, message=what, cause="lost"))
+            self._do(c.Fail(actor=OURSELVES, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
         return None
 
     def fence(self, snapshot: Snapshot) -> None:
