@@ -1,14 +1,14 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound
+    ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
+    │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
     │                              AlreadyReturned, StaleHandoff, UnreadableMessage
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
-    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
+    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
+    │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
+    │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
     │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
     │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
     │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
@@ -119,8 +119,10 @@ from aof.core.errors.tasks import (
     IdTaken,
     InvalidTransition,
     KeyConflict,
+    NoSuchAttempt,
     NothingReady,
     NotReady,
+    NotReconciled,
     ResourceBusy,
     TaskNotFound,
     UnreadableTask,
@@ -181,6 +183,7 @@ __all__ = [
     "NoDataDirectory",
     "NoReturnExpected",
     "NoRoute",
+    "NoSuchAttempt",
     "NotAccepted",
     "NotAddressee",
     "NotAllowed",
@@ -190,6 +193,7 @@ __all__ = [
     "NotLeaseHolder",
     "NotReady",
     "NotReceiver",
+    "NotReconciled",
     "NotRouted",
     "NothingReady",
     "OutOfScope",

@@ -112,6 +112,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("release", "running", "release a run"),
     *_both("fail", "running", "fail a run"),
     *_both("complete", "running", "complete a run"),
+    *_both("deliver", "running", "delivery of a run"),
+    *_both("deliver", "done", "delivery of a finished task"),
     *_both("session_end", "running", "end a session"),
     *_both("complete", "reviewed", "approve by complete"),
     *_both("update", "reviewed", "approve by update", status="done"),

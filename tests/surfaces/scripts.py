@@ -37,7 +37,11 @@ def a_whole_life(tape: Tape) -> None:
     run = tape.elsewhere.get(task_id).lease
     assert run is not None
     tape.ask("complete", task_id=task_id, outcome="complete", summary="again", caller_role="developer", run=run.run_id)
+    tape.ask("deliver", task_id=task_id, state="queued", target="channel:releases")
+    tape.refused("deliver", "invalid", task_id=task_id, state="sent")
     tape.ask("approve", task_id=task_id, reason="good")
+    tape.ask("output", task_id=task_id, attempt=1, stream="stderr", offset=0, limit=10)
+    tape.refused("output", "no_such_attempt", task_id=task_id, attempt=9)
     tape.ask("complete", task_id=task_id)
     tape.ask("show", task_id=task_id)
     tape.ask("log", task_id=task_id)

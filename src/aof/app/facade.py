@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Depends,
         Edited,
         Moved,
+        Printed,
         Recovered,
         Reported,
         Sent,
@@ -76,6 +77,12 @@ class Facade:
     def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
         """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
         return self.services.queries.show(task_id, at=at)
+
+    def output(
+        self, task_id: str, *, attempt: int | None = None, stream: str = "stdout", offset: int = 0, limit: int = 65536
+    ) -> Printed:
+        """What a run printed, from an offset on; without an `attempt`, what the last run did."""
+        return self.services.queries.output(task_id, attempt=attempt, stream=stream, offset=offset, limit=limit)
 
     def list(
         self,
@@ -461,6 +468,23 @@ class Facade:
             agent=agent,
             key=key,
             actor=actor,
+        )
+
+    def deliver(
+        self,
+        task_id: str,
+        *,
+        state: str = "delivered",
+        target: str | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """Record whether the output has reached its receiver: the parent, a channel, a peer."""
+        return self.services.runs.deliver(
+            task_id, state=state, target=target, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
     def fail(

@@ -1,7 +1,8 @@
 """Telling people that a task needs them. Above: the application, after a commit. Below: a command, a file, a channel.
 
-A notifier is called after the change; its failure changes nothing. A channel leads out of the machine, so nobody waits
-for it: an outbox follows the log and keeps how far it has come.
+A notifier is called after the change; that nobody heard of finished work is recorded as a failed delivery, and changes
+nothing else. A channel leads out of the machine, so nobody waits for it: an outbox follows the log and keeps how far it
+has come.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
 class Notifier(Protocol):
     """Receives notifications."""
 
-    def notify(self, notification: Notification) -> None:
-        """Pass it on. May fail; nobody waits for an answer."""
+    def notify(self, notification: Notification) -> bool | None:
+        """Pass it on. May raise, or answer False, where it did not get through."""
         ...
 
 

@@ -185,6 +185,10 @@ class RecordStore(Protocol):
         """Every run of the task, oldest first."""
         ...
 
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """At most so many bytes of what a run has printed to a stream, from an offset on; and how many there are."""
+        ...
+
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
         ...

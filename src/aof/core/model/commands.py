@@ -142,6 +142,14 @@ class ReportProgress(OnTask, frozen=True, kw_only=True):
     facts: dict[str, Any] = {}
 
 
+class RecordDelivery(OnTask, frozen=True, kw_only=True):
+    """Say whether the task's output has reached its receiver."""
+
+    state: str
+    target: str | None = None
+    reason: str | None = None
+
+
 class Update(OnTask, frozen=True, kw_only=True):
     """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest."""
 

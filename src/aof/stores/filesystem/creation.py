@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from aof.stores.filesystem.integrity import waited
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
@@ -28,5 +29,6 @@ def create(root: str, disk: Disk, *, shared: bool) -> bool:
             disk.make_dir(f"{root}/{name}")
     git_files.prepare(root, disk)
     if fresh:
+        waited.Waited(Paths(root).waited, disk).rebuild(())
         checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
     return fresh

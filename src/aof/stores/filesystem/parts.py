@@ -13,6 +13,7 @@ from functools import cached_property
 
 from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
+from aof.stores.filesystem.integrity.waited import Waited
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
@@ -65,6 +66,7 @@ class Parts:
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Manifest(self.paths.heads, self.disk)
         self.intents = Journal(self.disk, self.paths.journal)
+        self.waited = Waited(self.paths.waited, self.disk)
 
     @property
     def log(self) -> writer.Log:
@@ -148,6 +150,7 @@ class Parts:
             self._log.close()
         if "revs" in self.__dict__:
             self.revs.close()
+        self.waited.close()
         self.heads.close()
         self.intents.reopen()
         self.locks.close()

@@ -17,7 +17,8 @@ from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.run import Heartbeat, Run
+from aof.core.model.ids import run_place
+from aof.core.model.run import OUTPUT_FILES, Heartbeat, Run
 from aof.core.model.task import Task
 from aof.documents.projection import Projection
 from aof.ports.clock import Clock
@@ -187,6 +188,12 @@ class ReadOnlyStore(MemoryStore):
         """Every run, oldest first."""
         self._caught_up()
         return super().attempts(task_id)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed: the file only grows, so no lock is needed."""
+        with clearly("read the output"):
+            place = run_place(run.task_id, run.hop)
+            return self._files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""

@@ -13,7 +13,8 @@ from functools import cached_property
 from aof.core.errors.storage import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model import run as runs
 from aof.core.model import times
-from aof.core.model.ids import is_task_id
+from aof.core.model.ids import is_task_id, run_place
+from aof.core.model.run import OUTPUT_FILES
 from aof.ports import store as ports
 from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
@@ -130,7 +131,9 @@ class FilesystemStore(Parts):
     @cached_property
     def recovery(self) -> power_cut.Recovery:
         """Puts right what a power cut may have undone."""
-        return power_cut.Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+        return power_cut.Recovery(
+            self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, waited=self.waited
+        )
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
@@ -337,6 +340,12 @@ class FilesystemStore(Parts):
     def _any_version(self, task_id: str) -> Task | None:
         with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed: the file only grows, so no lock is needed."""
+        with clearly("read the output"):
+            place = run_place(run.task_id, run.hop)
+            return self.files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""

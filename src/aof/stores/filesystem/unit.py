@@ -183,6 +183,7 @@ class FilesystemUnit(IndexQuestions, DocumentQuestions):
         self._refuse_links(changes)
         self._store.keep_attributes()
         stripes = self._stripes(changes)
+        self._announce(changes)
         self._note(stripes)
         try:
             sealed, behind = self._append(events, changes, day(now))
@@ -206,6 +207,13 @@ class FilesystemUnit(IndexQuestions, DocumentQuestions):
                 "free some space or repair the disk; the next command on the task writes them",
             ) from error
         return sealed
+
+    def _announce(self, changes: dict[str, Change]) -> None:
+        """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
+        for change in changes.values():
+            known = change.before.task.depends_on if change.before.task is not None else ()
+            if change.task.depends_on and change.task.depends_on != known:
+                self._store.waited.add(change.task.depends_on)
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""

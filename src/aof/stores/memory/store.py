@@ -134,6 +134,10 @@ class MemoryStore:
         with self._kept.lock:
             return tuple(copied(run) for run in self._kept.one(task_id).runs)
 
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
+        """No worker prints into memory."""
+        return b"", 0
+
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
         with self._kept.lock:

@@ -75,6 +75,23 @@ VERBS: tuple[Verb, ...] = (
         aliases=("get", "view"),
     ),
     Verb(
+        "output",
+        "what a run printed, from an offset on",
+        operation="output",
+        section="see",
+        order=45,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
+            Option("--stream", "what it was printed to: stdout or stderr", metavar="S"),
+            Option("--offset", "bytes to skip", metavar="N", type="int"),
+            Option("--limit", "at most this many bytes", metavar="N", type="int"),
+        ),
+        example="aof output 001 --offset 4096",
+    ),
+    Verb(
         "status",
         "how many tasks are in which status",
         "queries:status",
@@ -230,6 +247,25 @@ VERBS: tuple[Verb, ...] = (
         ),
         example='aof complete 001 --agent swe-backend --summary "12 tests passing"',
         aliases=("done", "close", "finish"),
+    ),
+    Verb(
+        "deliver",
+        "record whether a task's output has reached its receiver",
+        operation="deliver",
+        section="work",
+        order=45,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
+            Option("--to", "who receives it: a task, a channel, a peer", metavar="T", target="target"),
+            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--agent", "agent that acts", metavar="A"),
+        ),
+        example="aof deliver 001 --to channel:releases",
     ),
     Verb(
         "fail",
