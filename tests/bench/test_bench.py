@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aof.bench import rounds
-from aof.bench.rounds import Entry, Figure, Subject
+from aof.bench.rounds import Figure, RoundEntry, Subject
 from aof.bench.table import Need, Part, TableRow, render
 from bench.__main__ import main
 
@@ -82,7 +82,7 @@ def test_a_subject_that_fails_says_why(tmp_path: Path) -> None:
         raise ValueError("out of paper")
 
     with pytest.raises(RuntimeError, match="out of paper"):
-        rounds.run(Entry(Subject("a printer", 1, lambda _: None, fails), 2), tmp_path, 0.01)
+        rounds.run(RoundEntry(Subject("a printer", 1, lambda _: None, fails), 2), tmp_path, 0.01)
 
 
 def test_a_ratio_is_taken_within_each_round() -> None:

@@ -30,7 +30,7 @@ _AT_ONCE = 500
 _ROUNDS = 40
 
 
-class Measured(NamedTuple):
+class AuditsMeasured(NamedTuple):
     """Seconds for an answer by each key, among few records and among many."""
 
     few: int
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
         return Figure.ratio(self.times[key, self.many], self.times[key, self.few])
 
 
-def measure(folder: Path, *, quick: bool, say: Say) -> Measured:
+def measure(folder: Path, *, quick: bool, say: Say) -> AuditsMeasured:
     """Write both directories, and ask them in turns."""
     few, many = (FEW // 10, FEW) if quick else (FEW, MANY)
     roots: dict[int, str] = {}
@@ -65,7 +65,7 @@ def measure(folder: Path, *, quick: bool, say: Say) -> Measured:
                     found = fabric.audit(**given).records
                     times.setdefault((key, records), []).append(time.perf_counter() - begin)
                     assert len(found) == _EACH
-    return Measured(few, many, times)
+    return AuditsMeasured(few, many, times)
 
 
 def _questions(fabric: Fabric) -> dict[str, dict[str, Any]]:

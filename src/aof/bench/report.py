@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aof.bench import audits, documents, fabric, raw, service
-from aof.bench.rounds import Entry, Figure, Series, Subject
+from aof.bench.rounds import Figure, RoundEntry, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
 from aof.bench.table import Need, Part, TableRow, seconds
@@ -27,21 +27,21 @@ _JUDGED = 10_000  # tasks in the directory in which calls are held against a bar
 Measurements = Mapping[str, Series]
 
 
-def entries(others: Sequence[Subject] = ()) -> list[Entry]:
+def entries(others: Sequence[Subject] = ()) -> list[RoundEntry]:
     """What runs in turns: each of ours next to the limit that it is held against."""
     return [
-        Entry(raw.SMALL_FILE, ONE),
-        Entry(raw.OUTSIDE, ONE),
-        Entry(fabric.LIFECYCLE, ONE),
-        *(Entry(queue, ONE) for queue in others),
-        Entry(documents.ENTRIES, ONE),
-        Entry(documents.MAIL, ONE),
-        Entry(raw.INSIDE, MANY),
-        *(Entry(queue, MANY) for queue in others),
-        Entry(fabric.LIFECYCLE, MANY),
-        Entry(documents.ENTRIES, MANY),
-        Entry(documents.MAIL, MANY),
-        Entry(raw.OUTSIDE, MANY),
+        RoundEntry(raw.SMALL_FILE, ONE),
+        RoundEntry(raw.OUTSIDE, ONE),
+        RoundEntry(fabric.LIFECYCLE, ONE),
+        *(RoundEntry(queue, ONE) for queue in others),
+        RoundEntry(documents.ENTRIES, ONE),
+        RoundEntry(documents.MAIL, ONE),
+        RoundEntry(raw.INSIDE, MANY),
+        *(RoundEntry(queue, MANY) for queue in others),
+        RoundEntry(fabric.LIFECYCLE, MANY),
+        RoundEntry(documents.ENTRIES, MANY),
+        RoundEntry(documents.MAIL, MANY),
+        RoundEntry(raw.OUTSIDE, MANY),
     ]
 
 
@@ -148,7 +148,7 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
     return Part("The command line: one call, from its start to its end", tuple(rows))
 
 
-def audited(found: audits.Measured) -> Part:
+def audited(found: audits.AuditsMeasured) -> Part:
     """Audit records by each key, among many and among few."""
     rows = []
     for key in audits.KEYS:
@@ -180,7 +180,7 @@ def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) ->
 
 def of(found: Measurements, subject: Subject, processes: int) -> Series:
     """What was found of a subject."""
-    return found[Entry(subject, processes).label]
+    return found[RoundEntry(subject, processes).label]
 
 
 def processes_text(count: int) -> str:

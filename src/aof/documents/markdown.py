@@ -159,7 +159,7 @@ def plain_field(line: str) -> tuple[str, str] | None:
     return None if found is None else (found[1].strip(), found[2] or "")
 
 
-class Row(msgspec.Struct, frozen=True):
+class MarkdownRow(msgspec.Struct, frozen=True):
     """One row of a table, as its cells read."""
 
     number: int
@@ -170,11 +170,11 @@ class Table(msgspec.Struct, frozen=True):
     """A table: its header, its rows, and the numbers of its first line and of the line behind it."""
 
     header: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MarkdownRow, ...]
     begin: int
     end: int
 
-    def uneven(self) -> Iterator[Row]:
+    def uneven(self) -> Iterator[MarkdownRow]:
         """The rows that do not have as many cells as the header."""
         return (row for row in self.rows if len(row.cells) != len(self.header))
 
@@ -189,7 +189,7 @@ def tables(lines: Sequence[Line]) -> Iterator[Table]:
         end = place + 2
         while end < len(lines) and _is_row(lines[end]):
             end += 1
-        rows = tuple(Row(line.number, cells(line.text)) for line in lines[place + 2 : end])
+        rows = tuple(MarkdownRow(line.number, cells(line.text)) for line in lines[place + 2 : end])
         yield Table(cells(lines[place].text), rows, lines[place].number, lines[place].number + end - place)
         place = end
 

@@ -72,7 +72,7 @@ def open_fabric(
         secret=secret,
         orphans=local_parts.OrphanedProcesses(root, clock),
         trust=trust,
-        project=local_parts.ProjectFiles(root),
+        project=local_parts.LocalProject(root),
         gates=CharterGates(root),
     )
 
@@ -114,6 +114,13 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
     )
 
 
+def trust_file(root: str) -> TrustFile:
+    """Where it is kept which commands of a data directory are allowed."""
+    from aof.adapters.trust_file import TrustFile
+
+    return TrustFile(root)
+
+
 def declared_commands(root: str) -> tuple[CommandLine, ...]:
     """Every command that a data directory would have AOF start."""
     from aof.app.commands.trust import declared
@@ -137,15 +144,13 @@ def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[C
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
     own_run.refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
-    local_parts.trust_file(root).save(
-        declared_commands(root) if commands is None else commands, times.iso(SystemClock().now())
-    )
+    trust_file(root).save(declared_commands(root) if commands is None else commands, times.iso(SystemClock().now()))
 
 
 def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
     """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
     own_run.refuse_in_run("change which commands are trusted", os.environ)
-    return local_parts.trust_file(find_data_dir(data_dir)).revoke()
+    return trust_file(find_data_dir(data_dir)).revoke()
 
 
 def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from aof.adapters import project_folder
+from aof.adapters import project_folder, trust_file
 from aof.adapters.runners import orphans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.adapters.trust_file import TrustFile
     from aof.ports.clock import Clock
     from aof.ports.trust import CommandLine
 
@@ -21,14 +20,14 @@ class TrustedCommands:
     @property
     def folder(self) -> str:
         """Where a change of it can be seen."""
-        return trust_file(self._root).folder
+        return trust_file.TrustFile(self._root).folder
 
     def covers(self, command: CommandLine) -> bool:
         """Whether exactly this command is allowed."""
-        return trust_file(self._root).covers(command)
+        return trust_file.TrustFile(self._root).covers(command)
 
 
-class ProjectFiles:
+class LocalProject:
     """The files of the project; what looks at them is loaded when a document names one."""
 
     def __init__(self, root: str) -> None:
@@ -49,10 +48,3 @@ class OrphanedProcesses:
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
         """End every process of the run; None when none is left, else why that is not so."""
         return orphans.ProcessOrphans(self._root, self._clock).end(place, attempt, run_id)
-
-
-def trust_file(root: str) -> TrustFile:
-    """Where it is kept which commands of a data directory are allowed."""
-    from aof.adapters.trust_file import TrustFile
-
-    return TrustFile(root)

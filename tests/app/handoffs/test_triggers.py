@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.core.errors.base import AofError
-from aof.core.handoffs.lifecycle.proposal import Proposal
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.task import Task
 from aof.core.validation.required_capabilities import KEY
@@ -155,8 +155,8 @@ def test_an_invented_trigger_is_refused(team: HandoffTeam) -> None:
     assert _proposal("timeout").trigger == "timeout"
 
 
-def _proposal(trigger: str) -> Proposal:
+def _proposal(trigger: str) -> HandoffProposal:
     import msgspec  # noqa: PLC0415 - only here
 
     given = {"type": "delegation", "to": ["sec"], "reason": "x", "timeout": "5m", "trigger": trigger}
-    return msgspec.convert(given, Proposal)
+    return msgspec.convert(given, HandoffProposal)

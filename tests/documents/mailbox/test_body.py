@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import Change
+from aof.core.documents.mailbox.lifecycle import StatusChange
 from aof.core.documents.mailbox.message import Ack
 from aof.documents.escaping import plain
 from aof.documents.mailbox import card, mailbox
@@ -63,7 +63,9 @@ def test_a_card_with_any_body_is_one_card_with_that_body(lines: list[str]) -> No
     assert [place.title for place in box.outline.cards] == ["MSG-20260221-002", "MSG-20260221-001"]
     assert box.card(box.outline.cards[0]).message == message(2, body=body)
     ack = Ack("bob", AT, "read")
-    answered = Mailbox(mailbox.with_change(after, "MSG-20260221-002", Change("acknowledged", "read"), ack, POLICY))
+    answered = Mailbox(
+        mailbox.with_change(after, "MSG-20260221-002", StatusChange("acknowledged", "read"), ack, POLICY)
+    )
     assert answered.card(answered.outline.cards[0]).message.body == body
     assert box.card(box.outline.cards[1]).message == message(1)
     assert not box.closed_ids

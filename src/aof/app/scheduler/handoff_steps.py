@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.app.commands import trust
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
@@ -18,7 +19,7 @@ from aof.app.scheduler.health import Health
 from aof.core.handoffs import unanswered
 from aof.core.handoffs.lifecycle import answers, returns, timeouts
 from aof.core.handoffs.lifecycle.initiation import Initiate
-from aof.core.handoffs.lifecycle.proposal import Proposal
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.model.commands import OnTask
 from aof.core.model.handoffs.record import Handoff, Trigger
 from aof.core.model.ids import OURSELVES
@@ -69,13 +70,13 @@ class HandoffSteps:
         (task,) = self._environment.store.records((action.task_id,))
         target = action.to_agent or ""
         escalates = action.trigger == "timeout" or not target
-        proposal = Proposal(
+        proposal = HandoffProposal(
             type="escalation" if escalates else "sequential",
             to=(target,) if target and target != HUMAN else (),
             reason=action.reason,
             rationale=action.reason,
             capabilities=tuple(task.profile.get(KEY, ())) if action.trigger == "capability_mismatch" else (),
-            trigger=msgspec.convert(action.trigger, Trigger),
+            trigger=msgspec.convert(action.trigger, prepare_type(Trigger)),
         )
         command = Initiate(
             actor=OURSELVES, agent=action.agent, task_id=action.task_id, proposal=proposal, detected=True

@@ -14,7 +14,7 @@ from aof.documents import markdown
 from aof.documents.escaping import inline_original
 from aof.documents.markdown import Line
 from aof.documents.worklog import forms
-from aof.documents.worklog.model import PATH, Archived, Decided, Entry, Session, StatusLine, Worklog
+from aof.documents.worklog.model import PATH, Archived, Decided, Entry, StatusLine, Worklog, WorklogSession
 
 TITLE: Final = "Worklog"
 INDEX: Final = "Decision Index"
@@ -124,9 +124,9 @@ class _Reading:
 
     def _table(
         self, name: str, header: tuple[str, ...], sections: Sequence[tuple[int, str]], ends: Sequence[int]
-    ) -> tuple[list[markdown.Row], int]:
+    ) -> tuple[list[markdown.MarkdownRow], int]:
         """The rows of the one table of a section, and the number of the line behind it; 0 where there is none."""
-        rows: list[markdown.Row] = []
+        rows: list[markdown.MarkdownRow] = []
         end = 0
         for (place, text), stop in zip(sections, ends, strict=True):
             if text != name:
@@ -160,7 +160,7 @@ class _Reading:
         rows, end = self._table(ARCHIVED, ARCHIVED_HEADER, sections, ends)
         return tuple(Archived(row.number, *_padded(row.cells, 3)) for row in rows), end
 
-    def _sessions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> Iterator[Session]:
+    def _sessions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> Iterator[WorklogSession]:
         last = 0
         for (place, text), stop in zip(sections, ends, strict=True):
             found = _SESSION.match(text)
@@ -175,9 +175,9 @@ class _Reading:
                 self._find("session_date", place + 1, f"session {number} has no date", "add one: YYYY-MM-DD", "warning")
             last = max(last, number)
             entries = tuple(_entries(self._lines[place + 1 : stop], number, date))
-            yield Session(number=number, date=date, begin=place + 1, end=stop + 1, entries=entries)
+            yield WorklogSession(number=number, date=date, begin=place + 1, end=stop + 1, entries=entries)
 
-    def _order(self, title: str, sections: Sequence[tuple[int, str]], sessions: Sequence[Session]) -> None:
+    def _order(self, title: str, sections: Sequence[tuple[int, str]], sessions: Sequence[WorklogSession]) -> None:
         """Title, index, archived sessions, sessions: each once and in this order."""
         if not self._lines:
             return

@@ -6,7 +6,7 @@ Puts the parts together and keeps the contract of `ports.store.Store`. Must not 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
 from aof.stores.filesystem import creation, file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
+from aof.stores.filesystem.index.read_model import IndexReadModel
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import Stripes
@@ -37,15 +38,12 @@ from aof.stores.filesystem.working_copy.status import file_status
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.events import Event
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
-    from aof.core.org.health.agent_health import AgentHealth
-    from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
-    from aof.ports.store import Page, Scope
+    from aof.ports.store import Scope
     from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
     from aof.stores.filesystem.loaded_task import Loaded
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 _TRIES = 20
 
 
-class FilesystemStore(Parts):
+class FilesystemStore(Parts, IndexReadModel):
     """One data directory, as one process sees it. Safe for several threads."""
 
     def __init__(
@@ -268,52 +266,17 @@ class FilesystemStore(Parts):
         """Let an ID that nothing was made under be given again; too late is fine."""
         self.counter.put_back(unused)
 
-    def find(self, query: Query) -> Page:
-        """Answer from the index."""
-        with clearly("read the index"):
-            return self.index.find(query)
-
     def rows(self, query: Query) -> Rows:
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
             by_status, found = self.index.shown(query)
         return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
 
-    def ids(self, part: str) -> tuple[str, ...]:
-        """The IDs that a short form could stand for."""
-        with clearly("read the index"):
-            return self.index.ids(part)
-
-    def resources_in_use(self) -> dict[str, int]:
-        """How many running tasks occupy each resource."""
-        with clearly("read the index"):
-            return self.index.resources_in_use()
-
-    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
-        """The audit records that match."""
-        with clearly("read the index"):
-            return self.index.audited(query)
-
-    def health(self) -> dict[str, AgentHealth]:
-        """What the log says last of each agent's health."""
-        with clearly("read the index"):
-            return self.index.health()
-
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""
         from aof.stores.filesystem.audit.files import FilesystemAudit
 
         return FilesystemAudit(self, project)
-
-    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
-        """These tasks, without their bodies."""
-        with clearly("read the index"):
-            return self.index.records(task_ids)
-
-    def locking(self) -> tuple[Task, ...]:
-        """The running tasks that hold locks on files."""
-        with clearly("read the index"):
-            return self.index.locking()
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""

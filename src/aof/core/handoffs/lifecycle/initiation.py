@@ -18,7 +18,7 @@ from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of, over
 from aof.core.handoffs.lifecycle.forwarding import passed_on, started, too_high
 from aof.core.handoffs.lifecycle.kinds import KINDS, URGENCY
 from aof.core.handoffs.lifecycle.payload import assembled
-from aof.core.handoffs.lifecycle.proposal import Proposal, malformed, required
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal, malformed, required
 from aof.core.handoffs.lifecycle.steps import audited, initiated, rejected, step
 from aof.core.model.commands import Decide, NeedsOf, ReportProgress
 from aof.core.model.events import Draft
@@ -54,7 +54,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     """
 
     operation = "handoff_new"
-    proposal: Proposal
+    proposal: HandoffProposal
     detected: bool = False
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:

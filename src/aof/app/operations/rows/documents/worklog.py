@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.documents.worklog.envelope import Envelope
+from aof.documents.worklog.envelope import EntryEnvelope
 from aof.documents.worklog.model import EventType
 
 _WORKLOG = Family(
@@ -143,7 +143,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="worklog_add",
         parameters=WorklogAdd,
-        result=Envelope,
+        result=EntryEnvelope,
         help="Post an entry to the WORKLOG: a handoff, proposal, objection, decision or escalation.",
         effect="append",
         tool="aof_worklog_add",
@@ -160,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="worklog_decide",
         parameters=WorklogDecide,
-        result=Envelope,
+        result=EntryEnvelope,
         help="Record a decision: an entry and a row in the decision index.",
         effect="append",
         tool="aof_worklog_decide",
