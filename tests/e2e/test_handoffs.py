@@ -1,4 +1,4 @@
-"""Handoffs between real processes, as the example shows them: a chain, a majority, a person, a silent agent, a dead one."""
+"""Handoffs between real processes, as the example shows them: a chain, a majority, a person, a silent and a dead one."""
 
 from __future__ import annotations
 
