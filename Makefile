@@ -15,7 +15,7 @@ demo: $(READY)                ## see a small team of agents at work
 test: $(READY)                ## our own tests, without the long sweeps
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/interop
 
-test-interop: $(READY)        ## other people's suites and clients
+test-interop: $(READY)        ## third-party suites and clients
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/interop
 
 test-full: $(READY)           ## every test

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -60,3 +61,53 @@ def test_the_base_install_asks_for_two_libraries_each_with_a_bound() -> None:
     assert isinstance(extras, dict)
     asked = [text for name in ("mcp", "server", *NAMED_AHEAD) for text in extras[name]]
     assert [text for text in asked if ">=" not in text] == []
+
+
+# The `aof` command in one process after the other, as where nothing but the base install is there.
+BASE_ONLY = """
+import sys
+class Missing:
+    @staticmethod
+    def find_spec(name, *_where):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+MISSING = set(sys.argv.pop(1).split(","))
+sys.meta_path.insert(0, Missing)
+from aof.__main__ import main
+main()
+"""
+WORKS = (
+    ("init",),
+    ("create", "Add refresh endpoint"),
+    ("create", "Document it", "--dep", "001"),
+    ("ready", "--explain"),
+    ("claim", "--agent", "ada"),
+    ("progress", "001", "--agent", "ada", "--text", "core logic done"),
+    ("complete", "001", "--agent", "ada", "--summary", "12 tests passing"),
+    ("approve", "001"),
+    ("show", "001"),
+    ("log", "001"),
+    ("board", "--once"),
+    ("token", "create", "ada"),
+    ("snapshot",),
+    ("doctor",),
+    ("up", "--once"),
+)
+
+
+def test_the_base_install_is_enough_for_everything_but_servers(tmp_path: Path) -> None:
+    missing = ",".join(set(packages_distributions()) - {"aof", "msgspec", "ryaml"})
+
+    def aof_with(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", BASE_ONLY, missing, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    for words in WORKS:
+        done = aof_with(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    for words in (("mcp",), ("up", "--once", "--http", "0")):
+        refused = aof_with(*words)
+        assert refused.returncode == 1, words
+        assert "is not installed" in refused.stderr, words

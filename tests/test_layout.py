@@ -38,3 +38,10 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 def test_the_fabric_is_composed_not_inherited() -> None:
     assert len(Fabric.__mro__) - 1 <= MOST_BASES
+
+
+def test_packages_hold_nothing_but_a_docstring() -> None:
+    """The command's lazy imports do not run them."""
+    packages = [path for path in MODULES if path.name == "__init__.py" and path.parent != SOURCE]
+    bodies = {str(path): ast.parse(path.read_text("utf-8")).body for path in packages}
+    assert not [name for name, body in bodies.items() if not all(isinstance(node, ast.Expr) for node in body)]

@@ -68,7 +68,7 @@ schemaVersion = 1
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
 
-# [notify]                       # who is told that a task came to review, was blocked or is done
+# [notify]                       # what to notify when a task comes to review, is blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
 

@@ -1,4 +1,4 @@
-"""For the tests of whoever uses AOF: a fabric that needs no disk, and a clock that moves only when it is told to.
+"""For your own tests: a fabric that needs no disk, and a clock that only the test moves.
 
     clock = FakeClock()
     fabric = memory_fabric(actor="pm", clock=clock)

@@ -1,4 +1,4 @@
-"""Handoffs between real processes, as the example shows them: a chain, a majority, a person, a silent and a dead one."""
+"""Handoffs between real processes, as the example shows them: a chain, a majority, a person, silence and death."""
 
 from __future__ import annotations
 

@@ -146,6 +146,7 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("handoff_return", "taken", "return a handoff", status="success"),
     *_both("handoff_answer", "handed", "answer a handoff", text="yes"),
     *_both("handoff_escalate", "escalated", "escalate a handoff further", rationale="beyond me"),
+    *_both("handoff_reroute", "sent", "reroute a handoff", reason="away"),
     *_both("handoff_withdraw", "sent", "withdraw a handoff", reason="not needed"),
     *_both("handoff_resend", "sent", "send a handoff again"),
     Case("attach a workflow", "workflow_attach", "gated"),

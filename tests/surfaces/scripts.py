@@ -241,6 +241,7 @@ def handing(tape: Tape) -> None:
     tape.refused("handoff_return", "already_returned", handoff_id=one.id, agent="bob", status="success")
     tape.ask("handoff_new", type="broadcast", task_id=top, to=["bob", "cem"], reason="look", aggregation="any")
     first = next(one for one in tape.elsewhere.handoff_list(task=top) if one.to_agent == "bob" and one.task_id == top)
+    tape.refused("handoff_reroute", "handoff_closed", handoff_id=one.id, reason="away")
     tape.ask("handoff_withdraw", handoff_id=first.id, reason="never mind")
     tape.ask("handoff_group", group_id=first.id)
     tape.refused("handoff_group", "handoff_not_found", group_id=one.id)

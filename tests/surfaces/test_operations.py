@@ -35,7 +35,7 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         yield found
 
 
-@requirement("tools.errors.same-everywhere")
+@requirement("tools.errors.same-everywhere", "handoff.lifecycle.every-surface")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_every_surface_gives_the_same_answers_and_leaves_the_same_files(alike: Doors, script: Script) -> None:
     tapes = {name: Tape(door) for name, door in alike.items()}

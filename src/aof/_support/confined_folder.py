@@ -1,7 +1,7 @@
 """Files beneath one folder, reached without following a link: one `openat` per folder on the way.
 
 Open folders are kept, so that the hot path costs one `lstat` per folder and round of work, not a walk per file. What
-was deleted, moved or replaced meanwhile (`git checkout`) is opened anew. Must not know what the files are for.
+was deleted, moved or replaced meanwhile (`git checkout`) is opened again. Must not know what the files are for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LinkInTheWay(OSError):
 
 
 class Folder:
-    """An open folder. Whoever uses the descriptor keeps the object, so that nobody closes it meanwhile."""
+    """An open folder. A user of the descriptor keeps the object, so that nobody closes it meanwhile."""
 
     __slots__ = ("device", "fd", "inode", "proven")
 

@@ -87,7 +87,7 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module's place; packages of ours run at once, for they hold nothing but a docstring."""
+        """The module's place, and a loader that puts off running it."""
         if name.startswith(_OURS):
             return _ours(name, path)
         if name not in DEFERRED:
@@ -100,18 +100,35 @@ class _Finder:
         return spec
 
 
+class _Package(SourceFileLoader):
+    """Loads a package of ours without reading its `__init__.py`, which holds nothing but a docstring."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to run."""
+
+
 def _ours(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """A module of ours by one look at its file: most of those that a call names, it never uses."""
+    """A module or package of ours by one look at its file: most of those that a call names, it never uses."""
     for folder in path or ():
-        file = f"{folder}/{name.rpartition('.')[2]}.py"
-        try:
-            os.stat(file)
-        except OSError:
+        place = f"{folder}/{name.rpartition('.')[2]}"
+        if _is_there(file := f"{place}.py"):
+            spec = ModuleSpec(name, _Deferring(SourceFileLoader(name, file)), origin=file)  # type: ignore[arg-type]
+        elif _is_there(file := f"{place}/__init__.py"):
+            spec = ModuleSpec(name, _Package(name, file), origin=file, is_package=True)
+            spec.submodule_search_locations = [place]
+        else:
             continue
-        spec = ModuleSpec(name, _Deferring(SourceFileLoader(name, file)), origin=file)  # type: ignore[arg-type]
         spec.has_location = True
         return spec
     return PathFinder.find_spec(name, path)
+
+
+def _is_there(file: str) -> bool:
+    try:
+        os.stat(file)
+    except OSError:
+        return False
+    return True
 
 
 def install() -> None:

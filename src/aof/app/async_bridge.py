@@ -1,6 +1,6 @@
 """The one way from async to sync: what servers share that wait for many clients at once.
 
-The fabric is synchronous, and a server has few threads for it. So nobody who only waits holds one: `Follower` looks at
+The fabric is synchronous, and a server has few threads for it. So a waiting call holds none: `Follower` looks at
 the log for all of them, and `asked` makes a call that waits for work as many short ones. Must not know any surface.
 """
 
@@ -62,7 +62,7 @@ class Follower:
                     self.head = await anyio.to_thread.run_sync(self.fabric.store.head)
                     self._news.set()
                     self._news = anyio.Event()
-            except AofError:  # whoever asks is told; here it would be told again and again
+            except AofError:  # the caller gets the error; here it would be repeated endlessly
                 await anyio.sleep(PATIENCE)
             except Exception as error:  # noqa: BLE001 - who waits here is everybody: look again, but say so
                 record("following the log", error)

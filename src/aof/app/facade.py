@@ -715,6 +715,20 @@ class Facade:
             handoff_id, rationale=rationale, to_agent=to_agent, agent=agent, actor=actor
         )
 
+    def handoff_reroute(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
+        return self.services.handoffs.handoff_reroute(
+            handoff_id, reason=reason, to_agent=to_agent, agent=agent, actor=actor
+        )
+
     def handoff_withdraw(
         self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
@@ -873,7 +887,7 @@ class Facade:
         )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
         return self.services.scheduler.tick(dry_run=dry_run)
 
     def recover(self) -> tuple[Recovered, ...]:

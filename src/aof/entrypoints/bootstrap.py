@@ -123,7 +123,7 @@ def _named_in(secret: str | None) -> str | None:
 
 
 def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
-    """Whoever the settings want to be told; usually nobody."""
+    """The notifiers that the settings name; usually none."""
     if not settings.notify.command and settings.notify.file is None:
         return None
     from aof.app.commands.trust import of_notification_file, of_notifications, refusal
@@ -207,13 +207,13 @@ def _writable(store: Store) -> FilesystemStore:
 
 
 def rebuild_index(fabric: Fabric) -> None:
-    """Throw the index away and build it anew."""
+    """Discard the index and rebuild it."""
     files = _writable(fabric.store).working_copy
     files.rebuild_index()
 
 
 def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, **doors: Any) -> int:
-    """Run the service on an open fabric until it is told to stop; tells the exit code.
+    """Run the service on an open fabric until it is told to stop; returns the exit code.
 
     With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
     """
@@ -357,13 +357,13 @@ def version() -> str:
 
 
 def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
-    """Write a whole data directory into one file; tells how many files it holds."""
+    """Write a whole data directory into one file; returns how many files it holds."""
     with open_fabric(data_dir) as fabric:
         return transfer.pack(_writable(fabric.store), target, say)
 
 
 def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
-    """Make a data directory from such a file; tells its path and how many files it has."""
+    """Make a data directory from such a file; returns its path and how many files it has."""
     root, _ = plan_data_dir(data_dir)
     return root, transfer.unpack(source, root, say)
 

@@ -257,7 +257,7 @@ class Service:
             try:
                 self._fabric.get(task_id)
             except AofError:
-                continue  # who asks for the task is told
+                continue  # commands on the task get the error
             except Exception as error:  # noqa: BLE001 - the edge of one file
                 self._faults.note("take_in", task_id, error)
 

@@ -56,4 +56,4 @@ def warning(doors: Doors) -> str | None:
     if doors.port is None or is_loopback(doors.host):
         return None
     plain = "; without TLS everybody on the way can read and use the tokens" if doors.tls_cert is None else ""
-    return f"other machines can reach this server: whoever has a token may use it{plain}"
+    return f"other machines can reach this server: anybody with a token may use it{plain}"

@@ -12,10 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from aof import __version__
 from aof._support import lazy_imports
 from aof.adapters.agents import connect
-from aof.adapters.http import protocol
-from aof.adapters.http.guard import Authenticate
-from aof.adapters.http.limits.traffic import Traffic
-from aof.adapters.http.server import HttpServer, ServerLimits
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
 from aof.app.operations import catalogue
@@ -31,6 +27,10 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.types import ASGIApp
+
+    from aof.adapters.http.guard import Authenticate
+    from aof.adapters.http.limits.traffic import Traffic
+    from aof.adapters.http.server import HttpServer, ServerLimits
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
 Sure = Callable[[list["connect.FileChange"]], bool]
@@ -167,7 +167,7 @@ class Doors(NamedTuple):
 
 @contextmanager
 def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
-    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; tells the addresses.
+    """Serve HTTP and MCP in a thread of its own for as long as the caller needs; returns the addresses.
 
     `tell` is called in that thread with what was turned away, once a minute.
     """
@@ -212,6 +212,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
 
 
 def _limits(bounds: HttpBounds) -> ServerLimits:
+    from aof.adapters.http import protocol
     from aof.adapters.http.server import ServerLimits
 
     return ServerLimits(

@@ -1,6 +1,6 @@
 """Telling people that a task needs them. Above: the application, after a commit. Below: a command, a file, a test.
 
-A notifier is told what has happened already; whatever becomes of the telling changes nothing any more.
+A notifier is called after the change; its failure changes nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import msgspec
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A task has come to where somebody should look at it."""
+    """A task has come to where somebody should look at it.
+
+    `to` is who should hear of it, where that is one agent: of a handoff that was rejected, the orchestrator.
+    """
 
     task_id: str
     title: str
@@ -21,10 +24,12 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", om
     timestamp: str
     seq: int
     reason: str | None = None
+    to: str | None = None
+    handoff_id: str | None = None
 
 
 class Notifier(Protocol):
-    """Whoever is to be told."""
+    """Receives notifications."""
 
     def notify(self, notification: Notification) -> None:
         """Pass it on. May fail; nobody waits for an answer."""

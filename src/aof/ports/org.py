@@ -28,7 +28,7 @@ class OrgSource(Protocol):
     """Where the chart comes from."""
 
     def chart(self) -> OrgChart | None:
-        """The chart in force, looked at anew; None when there is none. Raises UnusableOrgChart."""
+        """The chart in force, looked at again; None when there is none. Raises UnusableOrgChart."""
         ...
 
     def report(self) -> OrgReport:

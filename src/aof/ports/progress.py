@@ -1,4 +1,4 @@
-"""How far long work is, told to whoever waits for it. Above: what works. Below: a line on a terminal, or nobody."""
+"""Progress of long work. Above: what works. Below: a line on a terminal, or nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where tokens are kept: who may call from outside, and as whom. Above: app. Below: the filesystem store.
 
-A store keeps digests only; a token itself is shown once, to whoever asked for it.
+A store keeps digests only; a token itself is shown once, to the caller that created it.
 """
 
 from __future__ import annotations
@@ -33,5 +33,5 @@ class Tokens(Protocol):
         ...
 
     def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
-        """Add one or remove one, durably; tells whether something changed."""
+        """Add one or remove one, durably; returns whether something changed."""
         ...

@@ -35,5 +35,5 @@ class Trust(Protocol):
         ...
 
     def covers(self, command: CommandLine) -> bool:
-        """Whether exactly this command is allowed; looked at anew."""
+        """Whether exactly this command is allowed; looked at again."""
         ...

@@ -30,5 +30,5 @@ class WorkflowSource(Protocol):
         ...
 
     def report(self, name: str) -> WorkflowReport | None:
-        """A close look at one of them, read anew; None when there is none of that name."""
+        """A close look at one of them, read again; None when there is none of that name."""
         ...

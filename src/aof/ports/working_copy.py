@@ -57,7 +57,7 @@ class WorkingCopy(Protocol):
         ...
 
     def quarantine(self, task_id: str) -> tuple[str, ...]:
-        """Keep a file that cannot be imported under another name, and restore the log's version; tells the names."""
+        """Keep a file that cannot be imported under another name, and restore the log's version; returns the names."""
         ...
 
     def diagnose(self) -> Checkup:
@@ -69,7 +69,7 @@ class WorkingCopy(Protocol):
         ...
 
     def rebuild_index(self) -> None:
-        """Throw the index away and build it anew."""
+        """Discard the index and rebuild it."""
         ...
 
     def checkpoint(self) -> None:

@@ -208,7 +208,7 @@ def _list(
 
 
 def _settled(envelope: Envelope, payload: Payload) -> Valid:
-    """The message as it counts: criteria of a wrong form are put right, and that is told."""
+    """The message as it counts: criteria of a wrong form are corrected, with a warning."""
     if not isinstance(payload, RequestPayload):
         return Valid(envelope, payload)
     criteria, wrong = _criteria(payload)

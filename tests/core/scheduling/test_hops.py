@@ -273,7 +273,7 @@ class TestEnding:
         assert actions(here) == [("cascade", "test"), ("cascade", "audit")]
         elsewhere = desk.plan()
         assert not elsewhere.actions
-        assert "whoever hosts" in elsewhere.left[0].reason
+        assert "the host of" in elsewhere.left[0].reason
         desk.do(c.Settle(actor="aof", task_id=desk.task_id, run=runs[0]))
         assert desk.tasks[desk.task_id].status == "in-progress", "another worker is still being stopped"
         assert actions(desk.plan(hosted=frozenset(runs[1:]))) == [("cascade", "audit")]

@@ -255,7 +255,7 @@ class TestTheOtherRows:
     def test_a_cancelled_run_is_stopped_by_its_host_only(self) -> None:
         task = make(1, "in-progress", cancel=Cancel(by="pm", at=iso(MONDAY)))
         other = plan(Snapshot(running=(task,)), CREW, POLICY, MONDAY)
-        assert why(other, task) == "cancelled by pm; whoever hosts RUN-2026-03-02-001-1 stops it"
+        assert why(other, task) == "cancelled by pm; the host of RUN-2026-03-02-001-1 stops it"
         (action,) = plan(
             Snapshot(running=(task,), hosted=frozenset({"RUN-2026-03-02-001-1"})), CREW, POLICY, MONDAY
         ).actions

@@ -130,7 +130,7 @@ def _open(name: str) -> Any:
 
 
 def _refused(error: Exception, *, as_json: bool) -> int:
-    """Say what went wrong; tells the exit code."""
+    """Say what went wrong; returns the exit code."""
     if isinstance(error, output.Unsaid):
         _mute()
         streams.complain(f"it is done, but the answer could not be written: {error}")

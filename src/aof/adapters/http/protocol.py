@@ -1,6 +1,6 @@
 """One HTTP connection with an end: every wait for the other side has a deadline that nothing it sends can move.
 
-uvicorn bounds only the pause between two requests, and any byte begins that anew. Here headers, body, an unread
+uvicorn bounds only the pause between two requests, and any byte begins that again. Here headers, body, an unread
 response and the last bytes of a closed connection have a time each. Must not know what is asked for.
 """
 

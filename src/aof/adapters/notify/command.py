@@ -18,7 +18,7 @@ _OF_THE_CALLER = frozenset({"AOF_RUN_SECRET", "AOF_MESSAGE_NONCE"})  # what prov
 class CommandNotifier:
     """Runs a program for each notification, in the data directory, and waits for it within bounds.
 
-    A command that nobody has allowed is not run; `refused` tells why, and that is said once.
+    A command that nobody has allowed is not run; `refused` says why, and that is reported once.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ class _Everybody:
         for one in self._notifiers:
             try:
                 one.notify(notification)
-            except Exception as error:  # noqa: BLE001 - the change is made, whoever hears of it
+            except Exception as error:  # noqa: BLE001 - the change is made, notified or not
                 sys.stderr.write(f"aof: {notification.task_id}: nobody was notified: {clean(str(error))}\n")
 
 

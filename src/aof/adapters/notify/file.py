@@ -1,4 +1,4 @@
-"""Notifications as lines of JSON in a file, for whoever reads along. Must not know when somebody is told."""
+"""Notifications as lines of JSON in a file. Must not know when to notify."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
 class FileNotifier:
     """Appends each notification in one write, so that lines of several processes do not mix.
 
-    A file that nobody has allowed is not written; `refused` tells why, and that is said once.
+    A file that nobody has allowed is not written; `refused` says why, and that is reported once.
     """
 
     def __init__(self, root: str, file: str, refused: Callable[[], str | None] = lambda: None) -> None:

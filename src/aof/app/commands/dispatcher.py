@@ -39,7 +39,7 @@ class Dispatcher:
         return self._principal.actor
 
     def dispatch(self, command: OnTask) -> Done:
-        """Carry out what the caller wants; the secret of a run that begins is told here and nowhere else."""
+        """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""
         command = self._authentication.stamped(command)
         if not _begins(command):
             return self.dispatch_trusted(command)

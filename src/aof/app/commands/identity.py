@@ -29,7 +29,7 @@ _BYTES = 32
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a caller.
 
-    `agent` is whom a token names: it acts as nobody else. `secret` is of a run: whoever sends it acts as its agent.
+    `agent` is the name in a token: the caller acts as nobody else. `secret` is of a run: its sender acts as its agent.
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.

@@ -30,7 +30,7 @@ def of_notifications(command: Sequence[str]) -> CommandLine:
 
 
 def of_notification_file(file: str) -> CommandLine:
-    """A file outside of the data directory that notifications are appended to: whoever may choose it may choose any."""
+    """A file outside of the data directory that notifications are appended to; its path could be any file."""
     return CommandLine(source=f"{NOTIFY} file", kind="file", command=(file,))
 
 

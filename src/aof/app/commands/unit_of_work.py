@@ -1,6 +1,6 @@
 """Load, decide, commit: how every command is carried out, on whatever store.
 
-First with the locks that are surely needed; when it turns out that more is read, everything is let go and begun anew
+First with the locks that are surely needed; if it turns out that more is read, it releases all and starts over
 with the union, so that no decision rests on something that was not locked. Must not know any surface or any rule.
 """
 
@@ -105,7 +105,7 @@ def _answered(store: Store, task_id: str, key: str, decision: Decision) -> Done:
 
 
 def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
-    """What people did to the files of the loaded tasks becomes part of the log first; tells whether anything did.
+    """What people did to the files of the loaded tasks becomes part of the log first; returns whether anything did.
 
     What cannot be imported stops a command on that very task; for all others the task is as the log has it.
     """

@@ -112,7 +112,7 @@ def doctor(
     files = store.working_copy
     if files is None:
         return Diagnosis(ok=not before, problems=before, advice=advised)
-    say("mending")
+    say("repairing")
     files.repair()
     for task_id in files.preloaded(files.diagnose().edited):
         if refusal(store, clock, policy, task_id) is None:

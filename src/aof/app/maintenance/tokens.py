@@ -1,6 +1,6 @@
 """Tokens: made, listed, revoked and recognised. Must not know where they are kept or how they arrive.
 
-A token is random and long, so a plain digest of it is enough to recognise it and useless to whoever reads the file.
+A token is random and long, so a plain digest of it is enough to recognise it and useless to readers of the file.
 """
 
 from __future__ import annotations

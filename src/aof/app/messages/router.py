@@ -140,7 +140,7 @@ class Router:
         return refusal(problem, shown, known)
 
     def _deliverer(self, sender: str) -> dict[str, str]:
-        """Who delivered a message that is not its own: what is only recorded was never held against its caller."""
+        """The deliverer of a message that is only recorded, if it is not the sender."""
         return {} if sender == self._proven else {"calledBy": self._proven}
 
     def _broken(self, fields: dict[str, Any], error: Exception) -> Sent:
@@ -167,7 +167,7 @@ def record(store: Store, clock: Clock, draft: Draft, actor: str) -> None:
 
 
 def refusal(problem: AofError, kind: str | None, task_id: str | None) -> Sent:
-    """What the sender of a refused message is told."""
+    """The answer to the sender of a refused message."""
     return Sent(
         outcome="rejected",
         type=kind,

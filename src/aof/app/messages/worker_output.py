@@ -45,7 +45,7 @@ class WorkerOutput:
         return self._ignored(_OF_BRIEF) if self._stands_in_brief(line) else line
 
     def _stands_in_brief(self, line: str) -> bool:
-        """Broken JSON does nothing but be refused, and its beginning stands in every brief."""
+        """Broken JSON can only be refused, and every brief contains such a beginning."""
         return _parsed(line.removeprefix(PREFIX)) is not None and _squeezed(visible(line)) in self._brief
 
     def _ignored(self, why: str) -> str | None:
@@ -63,8 +63,7 @@ _WITHOUT: Final = (
 )
 _WRONG: Final = f"printed an AOF/1 line with a '{NONCE}' that is not its own: it is plain output and no message"
 _OF_BRIEF: Final = (
-    "printed an AOF/1 line that also stands in its brief: it is plain output and no message, "
-    "also with 'messages: plain'"
+    "printed an AOF/1 line that is also in its brief: it is plain output and not a message, also with 'messages: plain'"
 )
 
 
@@ -87,5 +86,5 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space: a line that was only laid out anew is the same line."""
+    """Without white space: a line that was only laid out again is the same line."""
     return "".join(text.split())

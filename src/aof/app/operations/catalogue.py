@@ -14,10 +14,11 @@ from aof.app.operations.rows import (
     maintenance,
     org,
     queries,
+    review,
     shared_work,
     tasks,
     workflows,
-)  # fmt: skip
+)
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -35,9 +36,8 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS, *shared_work.ROWS,
-    *workflows.ROWS,
-    *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
+    *shared_work.ROWS, *workflows.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -31,7 +31,7 @@ _NOT_TAKEN_YET = ("backlog", "ready")
 
 
 class ChartInForce:
-    """The chart of one data directory, read anew when its file has changed."""
+    """The chart of one data directory, read again when its file has changed."""
 
     def __init__(self, source: OrgSource | None, policy: Policy, reached: Reached | None = None) -> None:
         self._source = source
@@ -68,7 +68,7 @@ class ChartInForce:
             return None
 
     def policy_for(self, command: c.OnTask) -> Policy:
-        """The policy that decides a command: work that is under way goes on while a broken chart is being mended."""
+        """The policy that decides a command: running work continues while a broken chart is repaired."""
         try:
             chart = self.declared()
         except UnusableOrgChart:

@@ -74,7 +74,7 @@ def current_run(life: Life) -> str | None:
 
 
 def _given(task: Task, name: str) -> str:
-    """What whoever created the task said in its metadata."""
+    """What the task's creator said in its metadata."""
     said = task.metadata.get(name)
     return said if isinstance(said, str) and said else UNKNOWN
 

@@ -62,7 +62,7 @@ class ReadyQueue:
         return (*held, *(Row.of(task, f"{agent} may not take it: {reason}") for task, reason in why if reason))
 
     def offers(self, agent: str) -> Iterator[str]:
-        """What the agent could claim, most urgent first, looked up anew as long as something new turns up."""
+        """What the agent could claim, most urgent first, looked up again as long as something new turns up."""
         yield from (task.id for task in self._beside(agent, self._open_hops()))
         offered: set[str] = set()
         may_take = self._chart.may_take(agent)

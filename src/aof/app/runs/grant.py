@@ -13,7 +13,7 @@ from aof.core.model.task import Lease, Task
 
 
 class Grant(NamedTuple):
-    """A task in the hands of a run; the secret is told once, to the one who claimed."""
+    """A task in the hands of a run; the secret is returned once, to the claimant."""
 
     task: Task
     run: str | None = None

@@ -128,7 +128,11 @@ class HandoffSteps:
 
     def _withdraw(self, action: Action, handoff: Handoff) -> str | None:
         command = timeouts.Withdraw(
-            actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id, reason=action.reason
+            actor=OURSELVES,
+            agent=handoff.from_agent,
+            task_id=action.task_id,
+            handoff_id=handoff.id,
+            reason=action.reason,
         )
         return self._did(command)
 

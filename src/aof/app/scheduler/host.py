@@ -243,7 +243,7 @@ class Hosting:
             self._faults.succeeded(key)
 
     def poll(self) -> float | None:
-        """Renew what is due, end what has had its time; tells in how many seconds to look again."""
+        """Renew what is due, end what has had its time; returns in how many seconds to look again."""
         waits: list[float] = []
         for run in list(self._runs.values()):
             now = self._clock.monotonic()

@@ -20,7 +20,7 @@ class SchedulerService:
         self._dispatcher = dispatcher
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only tells what would be done, and why."""
+        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
         return tick.Tick(self._environment, self._dispatcher).ticked(dry_run=dry_run)
 
     def recover(self) -> tuple[Recovered, ...]:

@@ -200,7 +200,7 @@ class Tick:
         return any(self._faults.persistent(key) is None for key in waiting)
 
     def crew(self) -> Crew:
-        """Everybody in the chart. While it is being mended nobody is given work, and all else goes on."""
+        """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
             return crew_of(self._environment.chart.reachable())
         except UnusableOrgChart as error:

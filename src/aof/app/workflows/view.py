@@ -49,7 +49,7 @@ def of_template(document: dict[str, Any]) -> Portrait:
 
 
 def of_task(task: Task) -> Portrait:
-    """Where a task stands in its workflow."""
+    """How far a task is in its workflow."""
     if not task.gated:
         raise InvalidInput(f"{task.id} is in no workflow", "see the task itself", Call("show", {"task_id": task.id}))
     workflow = workflow_of(task)

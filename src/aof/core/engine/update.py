@@ -32,7 +32,7 @@ from aof.core.model.task import Task
 from aof.core.runs import completion, lease, retry, review
 from aof.core.tasks import cancellation, dependencies, graph, hold
 from aof.core.tasks.attempts import failure
-from aof.core.tasks.dead_letter import dead_lettered
+from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.edit import replace_body
 from aof.core.tasks.transitions import no_edge, transition
 from aof.core.validation import limits

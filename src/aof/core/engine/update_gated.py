@@ -19,7 +19,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import workflow_of
 from aof.core.tasks.attempts import close_run, failure
-from aof.core.tasks.dead_letter import dead_lettered
+from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.edit import replace_body
 from aof.core.tasks.transitions import no_edge
 from aof.core.workflows import claim, control, hop_lease, outcomes

@@ -127,7 +127,7 @@ _KINDS: Final[dict[str, Callable[[HopState, Payload, str | None, str], dict[str,
 
 
 def resumed(workflow: dict[str, Any], at: str) -> dict[str, Any]:
-    """A task that was held goes on: the time of its open hops begins anew."""
+    """A task that was held goes on: the time of its open hops begins again."""
     hops = [hop | {"openedAt": at} if hop.get("status") in ("ready", "review") else hop for hop in workflow["hops"]]
     return workflow | {"hops": hops}
 

@@ -24,7 +24,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
     caller: str
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """A run that ends in vain concerns whoever waits for the task."""
+        """A run that fails concerns the tasks that wait for this one."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
         if self.run is None and (task is None or not task.gated):

@@ -1,4 +1,4 @@
-"""The words that a record may hold in its enumerated fields, as types. What they mean stands in `lifecycle`."""
+"""The words that a record may hold in its enumerated fields, as types. `lifecycle` has their meaning."""
 
 from __future__ import annotations
 

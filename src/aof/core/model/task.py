@@ -28,7 +28,7 @@ class Routing(_Part, frozen=True, kw_only=True):
 
 
 class Lease(_Part, frozen=True, kw_only=True):
-    """Who may write to a running task, until when, under which epoch; whoever has its secret is the holder.
+    """Who may write to a running task, until when, under which epoch; the sender of its secret is the holder.
 
     A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
     """

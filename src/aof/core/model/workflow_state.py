@@ -61,7 +61,7 @@ class HopState(_Part, frozen=True, kw_only=True):
 
 
 class Feedback(_Part, frozen=True, kw_only=True):
-    """What the last rejection asks of whoever takes the work up again."""
+    """What the last rejection asks of the next worker."""
 
     hop: str
     by: str

@@ -172,7 +172,7 @@ def _rules(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
 def _shadowed(rules: tuple[RoutingRule, ...]) -> dict[int, int]:
     """The rules that never match, each with one that always matches before it.
 
-    Each rule is looked for under its rarest tag only: whoever has all its tags has that one too. A rule that never
+    Each rule is looked for under its rarest tag only: a task with all its tags has that one too. A rule that never
     matches needs no place there, for the one before it stands for both.
     """
     often = Counter(tag for rule in rules for tag in set(rule.tags))

@@ -1,7 +1,7 @@
 """What gates read about a task, and who may change it: its creator while it does not run the task, leads, maintainers.
 
 Asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
-edit of a file is not asked about: whoever may write the files may write anything. Must not know how a task is edited.
+edit of a file is not checked: a user who may write the files may write anything. Must not know how a task is edited.
 """
 
 from __future__ import annotations

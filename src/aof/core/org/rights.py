@@ -100,7 +100,7 @@ def _lent(records: Records, task: Task, command: c.OnTask, agent: str) -> bool:
 
 
 def tries_again(task: Task, command: c.OnTask) -> bool:
-    """Whether what was given up or cancelled is to be run again: the count of its attempts would begin anew."""
+    """Whether what was given up or cancelled is to be run again: the count of its attempts would begin again."""
     again = isinstance(command, c.RetryTask) or (isinstance(command, c.Update) and command.status == "ready")
     return again and task.status in ("deadletter", "cancelled")
 

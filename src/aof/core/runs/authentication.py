@@ -73,7 +73,7 @@ def over(task_id: str, run: str) -> StaleLease:
     """The refusal of a secret whose run has ended."""
     return StaleLease(
         f"run {run[:80]} is over, and its secret with it",
-        "stop this work, or claim anew and send the new run's secret",
+        "stop this work, or claim again and send the new run's secret",
         Call("show", {"task_id": task_id}),
         run_id=run[:80],
     )

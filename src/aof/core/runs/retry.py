@@ -17,7 +17,7 @@ from aof.core.runs.failure_codes import FINAL, unknown_code
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run, failure, next_cause
-from aof.core.tasks.dead_letter import by_hand, dead_lettered, revived
+from aof.core.tasks.dependencies import by_hand, dead_lettered, revived
 from aof.core.validation.limits import ITEM, NOTES, REASON, choice, line, text
 
 

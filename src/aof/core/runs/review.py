@@ -26,7 +26,7 @@ def approve(records: Records, command: Approve, _now: int) -> Verdict:
 
 
 def _before_approval(task: Task, acting: str) -> tuple[str, Call]:
-    """What has to come first; only who holds a run is told to complete it."""
+    """What has to come first; only the holder of a run is advised to complete it."""
     if task.status == "ready" and not graph.is_draft(task):
         return "complete it first", Call("complete", {"task_id": task.id, "summary": "…"})
     if task.lease is None:

@@ -1,4 +1,4 @@
-"""What should be done with the hops of a gated task: each has its own run, and several run beside each other.
+"""What should be done with the hops of a gated task: each has its own run, and several run in parallel.
 
 A hop is given to the least busy agent that has its role and that a service starts. Must not know how an action is
 carried out. Loaded only where a task has a workflow.
@@ -82,7 +82,7 @@ def _cancelled(view: View, task: Task, workflow: Workflow) -> tuple[Action, ...]
         hop, lease = running[0]
         return (_about(task, hop, "stale_heartbeat", f"{why}, and {lease.agent} gives no sign of life"),)
     hosted = [lease.run_id for _, lease in running if lease.worker != "pull"]
-    return f"{why}; whoever hosts {', '.join(hosted)} stops it" if hosted else None
+    return f"{why}; the host of {', '.join(hosted)} stops it" if hosted else None
 
 
 def assigned(view: View, task: Task) -> tuple[Action, ...] | str:

@@ -134,7 +134,7 @@ def _cancelling(view: View, task: Task) -> Verdict:
         return "waits until everything below it is cancelled"
     if lease.run_id in view.snapshot.hosted or lease.run_id in view.snapshot.orphaned:
         return Action(action="cascade", task_id=task.id, reason=f"{why}: its worker has to stop", run_id=lease.run_id)
-    return None if _over(view, task) else f"{why}; whoever hosts {lease.run_id} stops it"
+    return None if _over(view, task) else f"{why}; the host of {lease.run_id} stops it"
 
 
 def _orphaned(view: View, task: Task) -> Verdict:

@@ -1,4 +1,4 @@
-"""Dependencies between tasks: adding and removing them, and what a dead one does to those that wait for it.
+"""Dependencies between tasks: adding and removing them, and what giving up or reviving a task does to its dependents.
 
 No task waits in vain: one that depends on a cancelled or dead task is blocked, with the reason. Must not know rights.
 """
@@ -143,3 +143,21 @@ def held_by(task: Task, dead: Task, now: int, origin: str | None = None) -> Draf
     """The event by which a dead dependency blocks a task."""
     reason = f"dependency {dead.id} is {dead.status}"
     return to_blocked(task, now, kind="blocked", reason=reason, by=OURSELVES, origin=origin, dependency=dead.id)
+
+
+def dead_lettered(records: Records, task: Task, now: int, *, reason: str, error: dict[str, str]) -> tuple[Draft, ...]:
+    """Give the task up: `deadletter` with the cause on it, its dependents told."""
+    dead = transition(task, "deadletter", reason=reason, error=error)
+    return (dead, *cascade(records, (task.id,), "deadletter", now))
+
+
+def revived(records: Records, task: Task, now: int, reason: str) -> tuple[Draft, ...]:
+    """A finished task is ready again, and so is what was blocked because of it."""
+    freed = release_dependents(records, task.id, now)
+    return (by_hand(task, reason), *back(records, task, "ready", now, reason=reason), *freed)
+
+
+def by_hand(task: Task, reason: str) -> Draft:
+    """A retry on request: the count of failures starts over, and there is no wait."""
+    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "retry", "byHand": True}
+    return Draft(type="task.retrying", task_id=task.id, payload=payload)

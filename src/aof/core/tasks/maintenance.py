@@ -10,7 +10,7 @@ from aof.core.model.commands import Alert, DeadLetter, Promote
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.tasks.attempts import failure
-from aof.core.tasks.dead_letter import dead_lettered
+from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.transitions import transition
 from aof.core.validation.limits import REASON, text
 

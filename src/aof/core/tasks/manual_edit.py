@@ -21,7 +21,7 @@ from aof.core.model.task import Task
 from aof.core.tasks import cancellation, dependencies, graph
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.creation import bad_edges, born
-from aof.core.tasks.dead_letter import dead_lettered, revived
+from aof.core.tasks.dependencies import dead_lettered, revived
 from aof.core.tasks.edit import no_draft_any_more
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits

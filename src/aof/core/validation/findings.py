@@ -14,7 +14,7 @@ _TOLD = ("code", "severity", "line", "column", "detail", "fix")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One problem. With an `error` the document cannot be used; a `note` may be as it was meant."""
+    """One problem. With an `error` the document cannot be used; a `note` may be intended."""
 
     code: str
     severity: Severity
@@ -31,7 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
         return text.removeprefix(".") or "the document"
 
     def told(self) -> dict[str, Any]:
-        """The problem as every surface tells it."""
+        """The problem as every surface shows it."""
         return {"path": self.where} | {name: getattr(self, name) for name in _TOLD}
 
 

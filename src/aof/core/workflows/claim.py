@@ -1,6 +1,6 @@
 """Taking a hop: which one an agent may have, and how its run begins.
 
-Each hop has its own lease, so that hops really run beside each other. Must not know what becomes of the run.
+Each hop has its own lease, so that hops really run in parallel. Must not know what becomes of the run.
 """
 
 from __future__ import annotations

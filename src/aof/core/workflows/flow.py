@@ -90,7 +90,7 @@ def facts(workflow: Workflow, task: Task) -> dict[str, Any]:
 
 
 def reset_by(workflow: Workflow, targets: tuple[str, ...]) -> tuple[str, ...]:
-    """The hops that begin anew with the targets: all that come after, and what was skipped for their sake."""
+    """The hops that begin again with the targets: all that come after, and what was skipped for their sake."""
     again = set(targets) | workflow.template.after(targets)
     while True:
         idle = {

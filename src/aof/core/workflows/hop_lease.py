@@ -56,7 +56,7 @@ def _shown(task: Task, hop: HopState, command: c.OnTask) -> HopState | AofError:
 
 def stale(task: Task, run: str) -> StaleLease:
     """The refusal for a run that holds no hop any more."""
-    why = "it is being cancelled" if task.cancel is not None else "its hop has ended or was taken anew"
+    why = "it is being cancelled" if task.cancel is not None else "its hop has ended or was taken again"
     return StaleLease(
         f"run {run[:80]} no longer holds a hop of {task.id}: {why}",
         "stop this work; what it did later is not recorded",

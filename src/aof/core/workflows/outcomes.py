@@ -150,7 +150,7 @@ def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], sum
 
 
 def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], summary: str | None) -> None:
-    """Reject: the origin, or the hops directly before, begin anew with all that comes after them."""
+    """Reject: the origin, or the hops directly before, begin again with all that comes after them."""
     hop, rule = walk.workflow.hop(hop_id), walk.workflow.template.by_id[hop_id]
     said = "; ".join(blockers)
     more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {said}"}

@@ -71,7 +71,7 @@ class Folded:
             self.results[result.run_id] = result
 
     def _numbered(self, run_id: str | None) -> int:
-        """Hops run beside each other: the last run is not always the one that is meant."""
+        """Hops run in parallel: the last run is not always the one that is meant."""
         return next((number for number, run in enumerate(self.runs) if run.run_id == run_id), -1)
 
     def by_hop(self) -> dict[str | None, list[Run]]:

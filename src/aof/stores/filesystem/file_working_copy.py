@@ -111,11 +111,11 @@ class FileWorkingCopy:
         """Put right what a diagnosis finds, as far as that needs no person."""
         from aof.stores.filesystem.doctor import diagnosis
 
-        with clearly("mend everything"):
+        with clearly("repair everything"):
             diagnosis.repair(self._store, self._now())
 
     def rebuild_index(self) -> None:
-        """Throw the index away and build it anew."""
+        """Discard the index and rebuild it."""
         self._store.index.rebuild()
 
     def checkpoint(self) -> None:

@@ -19,8 +19,8 @@ from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.log import by_task, writer
 from aof.stores.filesystem.log.reader import Reader
-from aof.stores.filesystem.recovery.journal import Intents
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.recovery.journal import Journal
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Parts:
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
-        self.heads = Heads(self.paths.heads, self.disk)
-        self.intents = Intents(self.disk, self.paths.journal)
+        self.heads = Manifest(self.paths.heads, self.disk)
+        self.intents = Journal(self.disk, self.paths.journal)
 
     @property
     def log(self) -> writer.Log:

@@ -115,7 +115,7 @@ class ReadOnlyStore(MemoryStore):
         return next(iter(self._kept.one(task_id).last_files.items()), None)
 
     def refusal(self) -> ReadOnly:
-        """What somebody is told who wants to change something."""
+        """The refusal of every change."""
         return ReadOnly(
             f"{self.paths.root} is read-only for this user; nothing was changed",
             "get the right to write to that folder, or work on a copy of it",

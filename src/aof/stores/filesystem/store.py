@@ -84,7 +84,7 @@ class FilesystemStore(Parts):
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
-        self.repairs = not doctor  # who only looks for what is wrong leaves it as it is
+        self.repairs = not doctor  # a plain doctor repairs nothing
         self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
         self._opening = Opening(self, self._boot, durable=durable)

@@ -1,4 +1,4 @@
-"""An org chart that was handed in, for users' tests and for whoever keeps the chart elsewhere.
+"""An org chart that was handed in, for users' tests and for programs that keep the chart elsewhere.
 
 Must not know any rule about charts.
 """

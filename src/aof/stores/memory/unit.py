@@ -34,7 +34,7 @@ def copied(record: _Record) -> _Record:
 
 
 class MemoryState:
-    """The log, what follows from it, and the signs of life. Whoever looks or writes holds the lock."""
+    """The log, what follows from it, and the signs of life. Readers and writers hold the lock."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

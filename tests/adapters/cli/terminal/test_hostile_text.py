@@ -29,6 +29,7 @@ BIDI, TAGS = "\u202eevil\u2066x\u2069\u200f", "\U000e0041\U000e0042\U000e007f"
 OVERWRITTEN, FORGED = "harmless\rforged\b\b\b", "real\n  → aof cancel 001\x7f\x00"
 HARMFUL = f"{CLIPBOARD}{HYPERLINK}{CSI}{ALTERNATE}{BIDI}{TAGS}{OVERWRITTEN}\u2028"
 QUIET = f"{BIDI}{TAGS}"  # what even a field of one line takes
+HAND = ("handoff", "new", "--task", "007", "--from", "ada", "--type")
 SURROGATE = "\udcff\ud800"
 WORDS = (HARMFUL + SURROGATE, FORGED.replace("\x00", ""), QUIET)
 SERVES = {"mcp", "bench", "up"}  # they go on, or take long: here only their refusals are looked at
@@ -118,7 +119,15 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
-    "handoff": (("handoff", "list"), ("handoff", "show", HARMFUL)),
+    "handoff": (
+        (*HAND, "escalation", "--to", "bob", "--reason", HARMFUL, "--rationale", HARMFUL),
+        (*HAND, "broadcast", "--to", f"x{QUIET}", "--reason", HARMFUL),
+        ("handoff", "list"),
+        ("handoff", "list", "--to", HARMFUL),
+        ("handoff", "show", HARMFUL),
+        ("handoff", "chain", "007"),
+        ("handoff", HARMFUL),
+    ),
     "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),

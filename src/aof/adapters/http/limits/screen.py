@@ -27,7 +27,7 @@ def bearer(value: str) -> str | None:
 
 
 def too_many_failures() -> TooManyRequests:
-    """What an address is told from which too many failed authentications wait for an answer."""
+    """The answer to an address with too many failed authentications waiting."""
     return TooManyRequests(
         "there were too many failed authentications from this address", "wait, and use a valid token"
     )

@@ -1,4 +1,4 @@
-"""What the server does beside answering: ends what revoked tokens began, and tells what was turned away.
+"""What the server does beside answering: ends the requests of revoked tokens, and reports what was refused.
 
 Must not know any single request.
 """
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_it(action: str, text: str) -> None:
-    """For a server that runs without a service that tells what happens."""
+    """For a server without a service that reports events."""
     _log.warning("%s: %s", action, text)
 
 

@@ -1,4 +1,4 @@
-"""Parameters of what workers and reviewers say about a run. Must not know any surface."""
+"""Parameters of what workers report about a run. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.rows.fields import (
     BY_KEY,
     Blockers,
-    ChangeParams,
     Hop,
     IdempotencyKey,
     LeaseTime,
@@ -109,17 +108,3 @@ class FailParams(ReportParams, frozen=True, kw_only=True):
         Annotated[bool, param("whether to try again", Spelling(option="--no-retry", help="do not try again"))]
         | UnsetType
     ) = UNSET
-
-
-class ApproveParams(ChangeParams, frozen=True, kw_only=True):
-    """Why the work is accepted."""
-
-    reason: Reason | UnsetType = UNSET
-    hop: Hop = UNSET
-
-
-class RejectParams(ChangeParams, frozen=True, kw_only=True):
-    """Why the work is sent back."""
-
-    blockers: Blockers
-    hop: Hop = UNSET

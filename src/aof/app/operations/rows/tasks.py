@@ -1,4 +1,4 @@
-"""Operations of whoever gives out work and of whoever does it. Must not know any surface."""
+"""Operations for creating tasks and for working on them. Must not know any surface."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ from aof.app.operations.rows.fields import (
     Visible,
 )
 from aof.app.operations.rows.reports import (
-    ApproveParams,
     CompleteParams,
     FailParams,
     HeartbeatParams,
     ProgressParams,
-    RejectParams,
     ReleaseParams,
     UpdateParams,
 )
@@ -279,27 +277,5 @@ ROWS: tuple[Operation, ...] = (
             example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
         ),
         acts="agent",
-    ),
-    Operation(
-        name="approve",
-        parameters=ApproveParams,
-        result=Moved,
-        help="Accept what is in review.",
-        effect="write",
-        tool="aof_task_approve",
-        verb="approve",
-        cli=Cli(section="review", order=10, example="aof approve 001"),
-        needs="lead",
-    ),
-    Operation(
-        name="reject",
-        parameters=RejectParams,
-        result=Moved,
-        help="Send what is in review back.",
-        effect="write",
-        tool="aof_task_reject",
-        verb="reject",
-        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
-        needs="lead",
     ),
 )

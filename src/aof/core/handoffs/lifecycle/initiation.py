@@ -13,9 +13,8 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.handoffs import HandoffOpen, SegmentOpen
 from aof.core.errors.org import NotAllowed
 from aof.core.errors.runs import NotLeaseHolder
-from aof.core.errors.tasks import InvalidTransition
 from aof.core.handoffs.lifecycle import checks, ownership, targets
-from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of
+from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of, over
 from aof.core.handoffs.lifecycle.forwarding import passed_on, started, too_high
 from aof.core.handoffs.lifecycle.kinds import KINDS, URGENCY
 from aof.core.handoffs.lifecycle.payload import assembled
@@ -34,7 +33,6 @@ from aof.core.model.handoffs.record import (
     RoutingChoice,
     Validation,
 )
-from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
@@ -72,7 +70,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         asked = self.proposal
         refusal = (
             malformed(asked, self.acting)
-            or _over(task)
+            or over(task)
             or graph.being_cancelled(task)
             or targets.unknown(records.policy, self.acting, *asked.to)
             or self._not_its_own(records, task)
@@ -146,7 +144,8 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         else:
             yield initiated(task, _replace(handoff, checks=found))
             told = f"{why}: lacks {', '.join(found.missing)}" if why == "capability_mismatch" else why
-            yield rejected(task, handoff, told, now, checks=found)
+            notify = targets.orchestrator(records.policy, handoff)
+            yield rejected(task, handoff, told, now, notify=notify, checks=found)
             yield from passed_on(records, task, _replace(handoff, state="rejected"), told, now)
         if handoff.type == "escalation":
             rationale = self.proposal.rationale
@@ -316,14 +315,3 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         )
         verdict = decide(records, mark, now)
         return verdict if isinstance(verdict, AofError) else verdict.drafts
-
-
-def _over(task: Task) -> AofError | None:
-    if task.status not in FINISHED:
-        return None
-    return InvalidTransition(
-        f"{task.id} is {task.status}; only an unfinished task can be handed to somebody",
-        "retry it first, or create another one",
-        Call("retry", {"task_id": task.id, "reason": "…"}),
-        status=task.status,
-    )

@@ -14,7 +14,7 @@ from aof.core.errors.org import AtCapacity
 from aof.core.model.commands import Claim, Decide
 from aof.core.model.events import Draft
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.lifecycle import FINISHED
+from aof.core.model.lifecycle import FINISHED, allows
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -43,6 +43,14 @@ def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
     reason = wait_reason(handoff)
     closed = close_run(task, now, status="released", code="waits_for_handoff", message=reason)
     return (*closed, to_blocked(task, now, kind="waiting_input", reason=reason, by=handoff.from_agent))
+
+
+def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """The task cannot go on, where it can be blocked at all."""
+    if not allows(task.status, "blocked"):
+        return ()
+    closed = close_run(task, now, status="cancelled", code="blocked", message=reason)
+    return (*closed, to_blocked(task, now, kind="blocked", reason=reason, by=handoff.to_agent))
 
 
 def wait_reason(handoff: Handoff) -> str:

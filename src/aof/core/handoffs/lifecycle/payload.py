@@ -39,7 +39,7 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[AofError, ...] = ()
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
+class HandoffPayload(msgspec.Struct, frozen=True, kw_only=True):
     """What a receiver gets, and what was added to the shared context for it."""
 
     context: HandoffContext
@@ -47,7 +47,9 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
     drafts: tuple[Draft, ...]
 
 
-def assembled(records: Records, task: Task, asked: Proposal, between: tuple[str, str], now: int) -> Payload | AofError:
+def assembled(
+    records: Records, task: Task, asked: Proposal, between: tuple[str, str], now: int
+) -> HandoffPayload | AofError:
     """Everything that a receiver needs to go on from the payload alone; all of it, or a refusal."""
     sender, receiver = between
     messages, policy = history.messages_from(list(asked.history)), history.policy_from(asked.transfer)
@@ -77,7 +79,7 @@ def assembled(records: Records, task: Task, asked: Proposal, between: tuple[str,
         artifacts=tuple(msgspec.to_builtins(one) for one in taken.artifacts),
         constraints=Constraints(budget=asked.budget, deadline=asked.deadline),
     )
-    return Payload(context=context, history=carried, drafts=added.drafts)
+    return HandoffPayload(context=context, history=carried, drafts=added.drafts)
 
 
 def addition(  # noqa: PLR0917 - who adds what

@@ -1,6 +1,6 @@
 """A whole data directory as one file, and back. Caches and locks of this machine stay behind, and so do secrets.
 
-Must not know what the files mean: the log is verified by whoever opens the copy.
+Must not know what the files mean: the log is verified when the copy is opened.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RENAME = "rename it, and export again"
 
 
 def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
-    """Write everything into a compressed tar file, as of one moment; tells how many files went in."""
+    """Write everything into a compressed tar file, as of one moment; returns how many files it holds."""
     held = store.stripes.take_all()
     count = 0
     temporary = f"{target}.part"

@@ -45,7 +45,7 @@ def repair(store: FilesystemStore, now: int) -> None:
     tampered = any(finding.problem.code == "log_rewritten" for finding in _findings(store)[0])
     store.repairs = True
     if store.restarted and store.damage is None and not tampered:
-        with suppress(LogDamaged):  # which is told as such
+        with suppress(LogDamaged):  # which is reported as such
             store.recover()
     store.stripes.finish_left()
     for _ in range(_ROUNDS):
@@ -65,7 +65,7 @@ def repair(store: FilesystemStore, now: int) -> None:
         finally:
             store.histories.announce((), Position())
     caches.sweep(store)
-    with suppress(OSError):  # a link there is told as such
+    with suppress(OSError):  # a link there is reported as such
         git_files.complete(store.paths.root, store.disk)
     access.tighten(store)
 

@@ -1,4 +1,4 @@
-"""Does a symbolic link lie where AOF writes? Writes refuse it; here all of them are told. Reads only."""
+"""Finds symbolic links where AOF writes. Writes refuse them; this reports all of them. Reads only."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def _below(folder: str) -> Iterator[str]:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
                     if entry.is_symlink():
-                        if not entry.path.endswith(".jsonl"):  # one in the place of a log is told as damage of the log
+                        if not entry.path.endswith(
+                            ".jsonl"
+                        ):  # one in the place of a log is reported as damage of the log
                             yield entry.path
                     elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)

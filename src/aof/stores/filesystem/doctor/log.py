@@ -1,4 +1,4 @@
-"""Is the log sound? A broken chain is told and never cut; what the files know and the log lost is put back into it."""
+"""Checks the log. A broken chain is reported and never cut; events that only the files still know are put back."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
         )
     if store.log.is_poisoned():
         what = "a flush of the log has failed, and nothing can be written since"
-        problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' writes the files anew and verifies them")
+        problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' rewrites the files and verifies them")
         heal = None if folded is None else lambda _now: _unpoison(store)
         return [*found, DoctorFinding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
     return found, folded

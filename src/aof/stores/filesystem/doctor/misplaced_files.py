@@ -1,4 +1,4 @@
-"""Does anything lie where it does not belong? Most of it is a person's, and is told rather than touched."""
+"""Finds files that do not belong where they are. Most of them are a person's, and are reported rather than touched."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _unreadable(case: Case) -> Iterator[DoctorFinding]:
         for name in sorted(os.listdir(f"{root}/{folder}")):
             path = os.path.realpath(f"{root}/{folder}/{name}")  # a link to a document is fine
             if f"{folder}/{name}" == NAME:
-                continue  # what keeps the chart from being used is told elsewhere
+                continue  # problems of the chart are reported elsewhere
             if not os.path.isdir(path) and (why := unfit(path)) is not None:
                 yield DoctorFinding(
                     Problem("unreadable_file", f"{folder}/{name}", why, "remove it, or put a text file there")

@@ -1,6 +1,6 @@
-"""Did somebody rewrite the log and make its hashes right again? Several notes outside of it tell where it once stood.
+"""Detects a log that was rewritten with new hashes. Several notes outside of it hold its earlier hashes.
 
-Nothing of such a log can be proven, so nothing is mended, and nothing else is compared with it: what still knows the
+Nothing of such a log can be proven, so nothing is repaired, and nothing else is compared with it: what still knows the
 truth, the table of heads and the index, would be made to follow it. Must not know what the events mean.
 """
 
@@ -25,7 +25,7 @@ from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.status import file_status
 
 _FIX = (
-    "restore events/ from a backup or from version control, and find out who did it; nothing is mended, because "
+    "restore events/ from a backup or from version control, and find out who did it; nothing is repaired, because "
     "nothing in this log can be proven; to go on without its history, move the log's files out of events/ and run "
     "'aof doctor --fix', which puts what the tasks' files say into a new one"
 )

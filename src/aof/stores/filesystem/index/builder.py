@@ -192,7 +192,7 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
 
 
 def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
-    """Work out anew whether other tasks hold these."""
+    """Work out again whether other tasks hold these."""
     named = [task_id for task_id in task_ids if is_task_id(task_id)]
     database.executemany(queries.HOLD, [(task_id, task_id, *schema.places(task_id)) for task_id in named])
 

@@ -1,6 +1,6 @@
 """The index's file: a cache that may be deleted, damaged or put back at any time, which costs only time.
 
-It catches up from the log when it is asked something. It is built anew where the last event that it has applied is not
+It catches up from the log when it is asked something. It is built again where the last event that it has applied is not
 in the log, where a writer of it died, or where it is not the file that the last writer left. Writers of tasks never
 touch it. Our own lock keeps readers and writers apart, so it needs no journal, whose name could outlive a deleted file.
 Where the disk is full it is built in memory for that one question: looking must not need space.

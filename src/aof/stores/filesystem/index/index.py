@@ -185,7 +185,7 @@ class Index:
         return self._cache.ask(each)
 
     def rebuild(self) -> None:
-        """Throw the cache away and build it anew."""
+        """Discard the cache and rebuild it."""
         self._cache.rebuild()
 
     def close(self) -> None:

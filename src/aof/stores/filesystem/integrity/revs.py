@@ -1,6 +1,6 @@
 """The last event of each task that was appended here, noted under the log's own lock.
 
-A commit proves itself against it before it is appended: whoever decided on an older version begins again. This holds
+A commit is checked against it before it is appended: a command that decided on an older version starts over. This holds
 also where somebody deleted the lock files, so that two processes hold one stripe. Only a cache: what it lacks is looked
 up in the log. Must not know what the events mean.
 """
@@ -57,7 +57,7 @@ class Revs:
         self._fds = {}
 
     def _table(self, day: str) -> tuple[int, bool]:
-        """The day's open file, and whether it is whole; one that was deleted is begun anew."""
+        """The day's open file, and whether it is whole; one that was deleted is begun again."""
         known = self._fds.get(day)
         if known is not None:
             if os.fstat(known[0]).st_nlink:

@@ -1,6 +1,6 @@
 """What the last appender left: how the log's folder and files looked, and its last event.
 
-Whoever appends next compares it with what is there. Anything else than the same inode, size and change time means that
+The next appender compares it with what is there. Anything else than the same inode, size and change time means that
 somebody other than an appender was at work, and the log is verified before it is written to. The change time is
 compared and not the modification time, because a program can set the latter back. Changes nothing.
 """

@@ -85,7 +85,7 @@ def _lacking(seq: int) -> LogDamaged:
 def refuse_alone(store: FilesystemStore) -> None:
     """Raise LogDamaged where the log was changed and the files were not: then it was cut or rewritten.
 
-    Whoever switches branches changes both. Where heads and log disagree about a task, its file must be the log's.
+    Switching branches changes both. Where heads and log disagree about a task, its file must be the log's.
     """
     known, heads = (
         fold(event for _, lines in store.reader.proven(Position()) for _, event in lines),

@@ -91,7 +91,7 @@ class Disk:
         return (_ANYWHERE, path) if is_root else self._at(path)
 
     def append(self, fd: int, data: bytes) -> int:
-        """Write at the end of an open file; tells how much was written."""
+        """Write at the end of an open file; returns how much was written."""
         return os.write(fd, data)
 
     def flush(self, fd: int) -> None:
@@ -115,7 +115,7 @@ class Disk:
         self._flushed(self._written(path, data, self._modes.file, exact=self._modes.exact))
 
     def write_private(self, path: str, data: bytes) -> None:
-        """The same, and only its owner may read it, whoever may read the rest."""
+        """The same, readable by its owner only."""
         self._flushed(self._written(path, data, 0o600, exact=True))
 
     def _written(self, path: str, data: bytes, mode: int, *, exact: bool) -> int:

@@ -2,7 +2,7 @@
 
 The counter is a cache: under a new boot, or where it is lost, it is rebuilt from log, folders and archive. A process
 that asks often gets more and more numbers at once, which it hands out without another look. A person may have given
-such a number to a file of their own, so whoever makes a task looks whether it is there.
+such a number to a file of their own, so the creator of a task checks whether it is there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Counter:
             self._locks.release((held,))
 
     def peek(self) -> tuple[str, int] | None:
-        """The day and the number that were given last; None where they would be worked out anew."""
+        """The day and the number that were given last; None where they would be worked out again."""
         held = self._locks.take(LOCK, exclusive=False)
         try:
             return self._noted(held)
@@ -89,7 +89,7 @@ class Counter:
             self._locks.release((held,))
 
     def forget(self) -> None:
-        """Let the next number be worked out anew."""
+        """Let the next number be worked out again."""
         held = self._locks.take(LOCK)
         try:
             self._disk.overwrite(held.fd, b" " * (_BYTES - 1) + b"\n", 0)

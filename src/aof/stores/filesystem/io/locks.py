@@ -126,7 +126,7 @@ class Locks:
         return fd
 
     def _made(self, name: str, deleted: Callable[[], None]) -> int:
-        """Open the file, whoever deletes the folder meanwhile."""
+        """Open the file, even if somebody deletes the folder meanwhile."""
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
                 return self._opened(name)

@@ -1,8 +1,8 @@
-"""How far the log is known to be durable, told from one process to the next.
+"""How far the log is known to be durable, passed from one process to the next.
 
-The system tells of a lost write only those who had the file open by then, and forgets what it could not write. Who
-opens the log later must not build on that. So everybody notes how far a flush has succeeded, and who opens the log
-writes what lies behind that note once more, before anything of its own. A note that is missing, late or about another
+The system reports a lost write only to processes that had the file open by then, and forgets what it could not write.
+A process that opens the log later must not build on that. So every writer notes how far a flush has succeeded, and a
+process that opens the log first rewrites what lies behind that note. A note that is missing, late or about another
 file only costs time. Must not know how the log is written.
 """
 

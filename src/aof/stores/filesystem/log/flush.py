@@ -1,7 +1,7 @@
 """Making the log durable: one flush for all threads that wait, and one failure for all of them.
 
-The system tells of a lost write only once an open file, and threads share one. So they flush one after the other, a
-flush counts for everything that was appended before it began, and after a failed one nobody is told that all is well.
+The system reports a lost write once per open file, and threads share one. So they flush one after the other, a
+flush counts for everything that was appended before it began, and after a failed one no caller gets a success.
 Must not know what is appended.
 """
 
@@ -57,7 +57,7 @@ class Flushing:
 
 
 def unknown(error: OSError | None = None) -> CommitUnknown:
-    """What the caller is told when a flush has failed."""
+    """The caller's error when a flush has failed."""
     why = f" ({error.strerror})" if error is not None else ""
     return CommitUnknown(
         f"the log could not be flushed{why}; the change may or may not be durable",

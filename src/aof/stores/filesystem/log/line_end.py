@@ -1,6 +1,6 @@
 """How a line of the log ends: with its hash, at a known distance from its end. Must not know what stands before.
 
-For who only has to see that an event is still where it was.
+For callers that only check that an event is still where it was.
 """
 
 from __future__ import annotations

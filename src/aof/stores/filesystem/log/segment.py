@@ -92,7 +92,7 @@ class LogFile:
         return changed
 
     def rescan(self, state: State) -> bool:
-        """Find the end anew: the current day is the last one that has any event, or the one that was begun."""
+        """Find the end again: the current day is the last one that has any event, or the one that was begun."""
         self.seq, self.digest = 0, GENESIS
         days = log_days(self._paths)
         if state.day and state.day not in days:

@@ -44,7 +44,7 @@ class State:
 
 
 def poisoned() -> LogPoisoned:
-    """What everybody is told until somebody has verified the log."""
+    """The refusal until somebody has verified the log."""
     return LogPoisoned(
         "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
         "run 'aof doctor --fix'",

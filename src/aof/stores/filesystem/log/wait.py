@@ -1,4 +1,4 @@
-"""Waiting for more of the log: a look at the size of one file, less and less often. Must not know who waits."""
+"""Waiting for more of the log: a look at the size of one file, less and less often. Must not know its callers."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Log:
 
     @property
     def replaced(self) -> bool:
-        """Whether the log was found to be another one than before, and nobody has begun anew since."""
+        """Whether the log was replaced by another one, and no unit has started over since."""
         return self._file.replaced
 
     @replaced.setter
@@ -64,7 +64,7 @@ class Log:
         self._file.replaced = found
 
     def append(self, today: str, build: Builder, appended: Callable[[], None] | None = None) -> Position:
-        """Append one commit and make it durable; tells the position behind it.
+        """Append one commit and make it durable; returns the position after it.
 
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         `appended` is called under the lock once they are written.
@@ -128,7 +128,7 @@ class Log:
             self._look(held, (self._sound if sound else self._state)(held))
 
     def restate(self, *, floor: int = 0) -> None:
-        """Write the lock file anew from the files, under a new boot: what a failed flush lost is known by then."""
+        """Write the lock file again from the files, under a new boot: what a failed flush lost is known by then."""
         with self._locked() as held:
             state = State(floor=floor)
             self._file.rescan(state)
@@ -235,7 +235,7 @@ class Log:
         if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
             as_left = not self._file.write_again(self._flushed.upto(self._file.inode)) and as_left
             self._secured = self._file.opening
-        if not as_left and not self._file.replaced:  # until somebody begins anew, everybody is to find another log
+        if not as_left and not self._file.replaced:  # until a unit starts over, every process finds another log
             self._leave(held)
 
     def _leave(self, held: HeldLock) -> None:

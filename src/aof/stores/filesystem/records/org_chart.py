@@ -1,4 +1,4 @@
-"""`org/org-chart.yaml`: read anew at each use, and judged anew only when its bytes have changed.
+"""`org/org-chart.yaml`: read again at each use, and judged again only when its bytes have changed.
 
 The last usable version is kept beside the locks, ready to be decoded: most calls need no YAML parser, and a person's
 slip of the pen takes no rule out of force. Must not know who may do what.
@@ -57,7 +57,7 @@ class OrgFile:
         content = self._content()
         if content is None:
             return None
-        if content != self._seen:  # an error equals no other one, so it is looked at anew
+        if content != self._seen:  # an error equals no other one, so it is looked at again
             self._look(content)
         if self._chart is not None:
             return self._chart

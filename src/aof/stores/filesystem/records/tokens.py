@@ -21,7 +21,7 @@ _GROUP_AND_OTHERS = 0o077
 
 
 class TokenFile:
-    """The tokens of one data directory; read anew when the file has changed."""
+    """The tokens of one data directory; read again when the file has changed."""
 
     def __init__(self, root: str, clock: Clock, lock_timeout: float = 10.0) -> None:
         self._paths = Paths(root)
@@ -45,7 +45,7 @@ class TokenFile:
         return self._tokens
 
     def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
-        """Add one or remove one, durably; tells whether something changed."""
+        """Add one or remove one, durably; returns whether something changed."""
         with clearly("change the tokens"):
             held = self._locks.acquire(_LOCK)
             assert held is not None

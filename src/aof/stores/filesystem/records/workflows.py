@@ -1,4 +1,4 @@
-"""`workflows/<name>.yaml`: read anew whenever one is asked for, which is at the creation of a task only.
+"""`workflows/<name>.yaml`: read again whenever one is asked for, which is at the creation of a task only.
 
 Must not know what a template means; the core checks it, and here each finding gets its line.
 """

@@ -21,7 +21,7 @@ _IDLE = b"idle\n"
 _WRITING, _DONE = b"w", b"."
 
 
-class Intents:
+class Journal:
     """Reads and writes the notes of held stripes."""
 
     def __init__(self, disk: Disk, journal: str) -> None:

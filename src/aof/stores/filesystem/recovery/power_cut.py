@@ -24,7 +24,7 @@ from aof.stores.filesystem.log.writer import Log
 from aof.stores.filesystem.recovery.quarantine import torn_name
 from aof.stores.filesystem.recovery.redo import Redo
 from aof.stores.filesystem.working_copy import markdown
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 _REV = re.compile(rb"^rev: ([0-9]{1,11})$", re.MULTILINE)  # a longer one is a person's joke, and no head could hold it
 
@@ -32,7 +32,7 @@ _REV = re.compile(rb"^rev: ([0-9]{1,11})$", re.MULTILINE)  # a longer one is a p
 class Recovery:
     """Brings a data directory back to what the log says."""
 
-    def __init__(self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Heads, redo: Redo) -> None:
+    def __init__(self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Manifest, redo: Redo) -> None:
         self._paths = paths
         self._disk = disk
         self._log = log

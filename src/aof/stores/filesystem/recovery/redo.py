@@ -22,7 +22,7 @@ from aof.stores.filesystem.records.handoffs import Handoffs
 from aof.stores.filesystem.recovery.quarantine import is_torn
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import TaskFiles, document
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 Versions = Callable[[], Iterable[bytes]]
 
@@ -31,7 +31,7 @@ class Redo:
     """Makes files as the log says they are."""
 
     def __init__(
-        self, paths: Paths, files: TaskFiles, heads: Heads, disk: Disk, handed: Callable[[], Handoffs]
+        self, paths: Paths, files: TaskFiles, heads: Manifest, disk: Disk, handed: Callable[[], Handoffs]
     ) -> None:
         self._paths = paths
         self._files = files

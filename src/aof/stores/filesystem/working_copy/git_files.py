@@ -60,7 +60,7 @@ def complete(root: str, disk: Disk) -> bool:
 
 
 def _content(root: str, name: str) -> bytes | None:
-    """What stands in the file; a link is refused when somebody writes, and says nothing before."""
+    """The file's content; a link is refused when somebody writes, and counts as empty before."""
     path = f"{root}/{name}"
     return b"" if is_link(path) else read(path)
 

@@ -35,7 +35,7 @@ class Head:
         return hexdigest(data)[:_DIGEST] == self.digest
 
 
-class Heads:
+class Manifest:
     """The table of one data directory."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
@@ -76,12 +76,12 @@ class Heads:
         return (named for named, _ in self._lines())
 
     def table(self) -> dict[str, Head]:
-        """Every task that was ever noted, with its head: for whoever looks at all of them."""
+        """Every task that was ever noted, with its head, for callers that look at all of them."""
         found = ((named, _parse(line)) for named, line in self._lines())
         return {named: head for named, head in found if head is not None}
 
     def by_folder(self) -> dict[str, list[tuple[str, str]]]:
-        """For whoever reads all files: the tasks of each folder in the order of IDs, with how their digests begin."""
+        """For callers that read all files: each folder's tasks in the order of IDs, with how their digests begin."""
         found: dict[str, list[tuple[str, str]]] = {letter: [] for letter in FOLDERS_BY_LETTER}
         for day, fd in self._days():
             for first, lines in _chunks(fd):

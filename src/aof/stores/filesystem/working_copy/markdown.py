@@ -43,7 +43,7 @@ _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
 
 @cache
 def _decoder() -> Callable[[bytes], Task]:
-    """Takes a millisecond to make, which who only writes need not wait for."""
+    """Takes a millisecond to build, which a command that only writes does not need."""
     return msgspec.json.Decoder(prepare_type(Task)).decode
 
 

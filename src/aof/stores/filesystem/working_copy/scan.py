@@ -8,7 +8,7 @@ from hashlib import sha256
 from aof.core.model.ids import is_task_id, split_task_id
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
-from aof.stores.filesystem.working_copy.manifest import Heads
+from aof.stores.filesystem.working_copy.manifest import Manifest
 
 
 class Scan:
@@ -30,7 +30,7 @@ class Scan:
         self.places: dict[str, list[str]] = {}
 
 
-def scan(paths: Paths, heads: Heads) -> Scan:
+def scan(paths: Paths, heads: Manifest) -> Scan:
     """Compare every file with the head of its task: 100,000 files in seconds."""
     found = Scan()
     known = heads.table()

@@ -1,0 +1,49 @@
+"""Operations for judging work that is in review. Must not know any surface."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from aof.app.operations.results import Moved
+from aof.app.operations.rows.fields import Blockers, ChangeParams, Hop, Reason
+from aof.app.operations.spec import Cli, Operation
+
+
+class ApproveParams(ChangeParams, frozen=True, kw_only=True):
+    """Why the work is accepted."""
+
+    reason: Reason | UnsetType = UNSET
+    hop: Hop = UNSET
+
+
+class RejectParams(ChangeParams, frozen=True, kw_only=True):
+    """Why the work is sent back."""
+
+    blockers: Blockers
+    hop: Hop = UNSET
+
+
+ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="approve",
+        parameters=ApproveParams,
+        result=Moved,
+        help="Accept what is in review.",
+        effect="write",
+        tool="aof_task_approve",
+        verb="approve",
+        cli=Cli(section="review", order=10, example="aof approve 001"),
+        needs="lead",
+    ),
+    Operation(
+        name="reject",
+        parameters=RejectParams,
+        result=Moved,
+        help="Send what is in review back.",
+        effect="write",
+        tool="aof_task_reject",
+        verb="reject",
+        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
+        needs="lead",
+    ),
+)
