@@ -24,7 +24,7 @@ _OWN = {
 _PARTS = {
     "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of", "org_load",
     "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
-    "branches", "lease_ends", "relatives", "tasks",
+    "branches", "handoff_inbox", "lease_ends", "relatives", "tasks",
 }  # fmt: skip
 
 
