@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import ryaml
@@ -69,3 +71,15 @@ def test_the_chart_of_the_reviews_page_has_every_role_that_its_workflow_needs(tm
         task_id = fabric.create("Add refresh endpoint", workflow="review").task_id
         (action,) = fabric.tick(dry_run=True).actions
     assert (action.task_id, action.hop, action.agent) == (task_id, "implement", "ada")
+
+
+def test_the_commands_of_the_mail_page_work_as_they_stand(tmp_path: Path) -> None:
+    now = datetime.now(tz=UTC).strftime("%Y%m%d")
+    script = "\n".join(blocks("leave-mail-for-an-agent.md", "sh")).replace("20260221", now)
+    aof = f'aof() {{ {shlex.quote(sys.executable)} -m aof "$@"; }}\nset -e\naof init\n'
+    done = subprocess.run(
+        ["bash", "-c", aof + script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "port 8080" in done.stdout
+    assert done.stdout.endswith("MAILBOX.md is in order\n")

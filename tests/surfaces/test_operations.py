@@ -17,14 +17,14 @@ from tests.surfaces.tape import Tape
 
 # Verbs that are the command line's own: they look after this machine, its files or its screen.
 _OWN = {
-    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "trust", "up",
-    "version", "watch",
+    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "notify", "reindex", "token", "trust",
+    "up", "version", "watch",
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
     "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of", "org_load",
     "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
-    "branches", "handoff_inbox", "lease_ends", "relatives", "tasks",
+    "branches", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
 }  # fmt: skip
 
 

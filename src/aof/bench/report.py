@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aof.bench import audits, fabric, raw, service
+from aof.bench import audits, documents, fabric, raw, service
 from aof.bench.rounds import Entry, Figure, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
@@ -13,6 +13,7 @@ from aof.bench.table import Need, Part, TableRow, seconds
 ONE, MANY = 1, 8
 _ONE_PROCESS = Need(0.35, aim=0.5)
 _MANY_PROCESSES = Need(0.33, aim=0.5)
+_DOCUMENTS = Need(0.25)
 AHEAD = Need(1.0)
 _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
@@ -33,9 +34,13 @@ def entries(others: Sequence[Subject] = ()) -> list[Entry]:
         Entry(raw.OUTSIDE, ONE),
         Entry(fabric.LIFECYCLE, ONE),
         *(Entry(queue, ONE) for queue in others),
+        Entry(documents.ENTRIES, ONE),
+        Entry(documents.MAIL, ONE),
         Entry(raw.INSIDE, MANY),
         *(Entry(queue, MANY) for queue in others),
         Entry(fabric.LIFECYCLE, MANY),
+        Entry(documents.ENTRIES, MANY),
+        Entry(documents.MAIL, MANY),
         Entry(raw.OUTSIDE, MANY),
     ]
 
@@ -81,6 +86,24 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
     )
     rows.append(TableRow("log a commit", Figure(log_bytes, log_bytes, log_bytes), "bytes"))
     return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
+
+
+def written(found: Measurements, lengths: documents.Measured) -> Part:
+    """Documents beside tasks, and a long file beside a short one."""
+    rows: list[TableRow] = []
+    for processes in (ONE, MANY):
+        tasks, name = of(found, fabric.LIFECYCLE, processes), processes_text(processes)
+        for what, subject in (("entries", documents.ENTRIES), ("steps of mail", documents.MAIL)):
+            ours = of(found, subject, processes)
+            ratio = Figure.ratio(ours.commits(), tasks.commits())
+            against = f"task commits, {name}"
+            rows.append(TableRow(f"{what}, {name}", Figure.of(ours.commits()), "/s", ratio, against, _DOCUMENTS))
+    long = _time(f"an entry in a WORKLOG of {documents.LINES:,} lines", lengths.large)
+    rows += [
+        _time("an entry in a new WORKLOG", lengths.small),
+        TableRow(long.name, long.figure, long.unit, lengths.ratio, "the same in a new one", _GROWTH),
+    ]
+    return Part("Documents: a commit and its line in WORKLOG.md, or its step in MAILBOX.md", tuple(rows))
 
 
 def size(found: SizeFigures) -> Part:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
+from aof.adapters import project_folder
 from aof.adapters.notify import fan_out
 from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
@@ -27,6 +28,7 @@ from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.mounts import file_system, is_remote
 from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.records.charter_gates import CharterGates
 from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.records.workflow_path import WorkflowPath
 from aof.stores.filesystem.store import FilesystemStore
@@ -73,6 +75,8 @@ def open_fabric(
         secret=secret,
         orphans=_Orphans(root, clock),
         trust=trust,
+        project=_Project(root),
+        gates=CharterGates(root),
     )
 
 
@@ -90,6 +94,17 @@ class _Trust:
     def covers(self, command: CommandLine) -> bool:
         """Whether exactly this command is allowed."""
         return trust_file(self._root).covers(command)
+
+
+class _Project:
+    """The files of the project; what looks at them is loaded when a document names one."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def has(self, path: str) -> bool:
+        """Whether there is something at a path below the project's folder."""
+        return project_folder.ProjectFolder(self._root).has(path)
 
 
 class _Orphans:
@@ -152,9 +167,19 @@ def declared_commands(root: str) -> tuple[CommandLine, ...]:
     """Every command that a data directory would have AOF start."""
     from aof.app.commands.trust import declared
 
-    notify = load_settings(root).notify
+    settings = load_settings(root)
+    notify = settings.notify
     outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
-    return tuple(declared(OrgPath(root).chart(), notify.command, outside))
+    channels = deliveries().configured(root, settings) if notify.channels else ()
+    commands = declared(OrgPath(root).chart(), notify.command, outside)
+    return (*commands, *(channel.command for channel in channels))
+
+
+def deliveries() -> ModuleType:
+    """What serves the notification channels; loaded only where there are some."""
+    from aof.entrypoints import delivery
+
+    return delivery
 
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:
@@ -219,19 +244,28 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
     """
     lazy_imports.settle()
     store = _writable(fabric.store)
-    if http is None and not doors:
+    root = store.paths.root
+    channels = bool(load_settings(root).notify.channels)
+    if http is None and not doors and not channels:
         return daemon.Service(fabric, once=once, log_json=log_json).run()
-    from aof._support.notices import Notices
-    from aof.entrypoints.serve import Doors, beside
+    from contextlib import ExitStack
 
-    where, notices = Doors(port=http, **doors), Notices()
-    try:
-        with beside(store.paths.root, where, notices.put) as addresses:
+    from aof._support.notices import Notices
+
+    notices = Notices()
+    addresses: tuple[str, ...] = ()
+    with ExitStack() as stack:
+        stack.callback(notices.close)
+        if channels:
+            stack.enter_context(deliveries().delivering(root, _Trust(root), notices.put, once=once))
+        if http is not None or doors:
+            from aof.entrypoints.serve import Doors, beside
+
+            where = Doors(port=http, **doors)
+            addresses = stack.enter_context(beside(root, where, notices.put))
             if text := exposure.warning(where):
                 notices.put("warning", text)
-            return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
-    finally:
-        notices.close()
+        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
 
 
 def diagnose(
@@ -259,9 +293,14 @@ def diagnose(
         raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
+        found = service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
+    if settings.notify.channels:
+        from msgspec.structs import replace
+
+        found = replace(found, advice=(*found.advice, *deliveries().advice(root, _Trust(root))))
+    return found
 
 
 def init_data_dir(

@@ -21,7 +21,8 @@ from aof.ports.lists import Query, Rows
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
+    from aof.documents.projection import Projection
     from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
@@ -130,6 +131,14 @@ class Unit(Protocol):
         """The task that was created with this idempotency key."""
         ...
 
+    def follow(self, projection: Projection) -> None:
+        """Let a document's files catch up with the log; its lock is among the names of the scope."""
+        ...
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, as it lies there; empty where there is none."""
+        ...
+
     def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
         """The locks on files, by the running tasks that hold them."""
         ...
@@ -198,6 +207,10 @@ class EventLog(Protocol):
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """Durable events in order, from any sequence number on."""
+        ...
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
         ...
 
     def wait(self, after: int, timeout: float) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from aof.app.scheduler.health import Health
 from aof.core.model.org_chart import Agent
-from aof.core.org.health import Watch, checked
+from aof.core.org.health.agent_health import Watch, checked
 from aof.core.scheduling.snapshot import Snapshot
 from tests.support.handoff_team import HandoffTeam, started
 from tests.support.requirements import requirement

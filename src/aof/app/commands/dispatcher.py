@@ -67,7 +67,7 @@ class Dispatcher:
 
     def _execute(self, command: OnTask) -> Done:
         here = self._environment
-        done = unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
+        done = unit_of_work.execute(here.store, here.clock, here.with_gates(here.chart.policy_for(command)), command)
         if here.notifier is not None and done.events:
             notifications.tell(here.notifier, done, here.lookup.get)
         return done

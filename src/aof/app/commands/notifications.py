@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from aof.app.commands.unit_of_work import Done
-from aof.core.model.events import Event
+from aof.app.notifications.news import news_of
 from aof.core.model.task import Task
-from aof.ports.notifier import Notification, Notifier
+from aof.ports.notifier import Notifier
 
 TOLD: Final = frozenset({"review", "blocked", "done"})
 
@@ -27,22 +27,6 @@ def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> None:
     for event in (*(event for event in done.events if "notify" in event.payload), *moved):
         try:
             task = done.task if done.task is not None and done.task.id == event.task_id else look(event.task_id)
-            notifier.notify(_notification(event, task))
+            notifier.notify(news_of(event, task))
         except Exception as error:  # noqa: BLE001 - the change is made, whatever a notifier does
             warnings.warn(f"{event.task_id}: the notification failed: {error}", RuntimeWarning, stacklevel=2)
-
-
-def _notification(event: Event, task: Task) -> Notification:
-    payload, moved = event.payload, event.type == "task.transitioned"
-    return Notification(
-        task_id=event.task_id,
-        title=task.title,
-        from_status=payload["from"] if moved else task.status,
-        status=payload["to"] if moved else task.status,
-        actor=event.agent or event.actor,
-        timestamp=event.timestamp,
-        seq=event.seq,
-        reason=payload.get("reason") or payload.get("closed_reason"),
-        to=payload.get("notify"),
-        handoff_id=payload.get("handoffId") if "notify" in payload else None,
-    )

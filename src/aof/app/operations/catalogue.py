@@ -9,8 +9,11 @@ from typing import Final
 
 from aof.app.operations.rows import (
     audit,
+    charter,
+    conflicts,
     control,
     handoffs,
+    mail,
     maintenance,
     org,
     queries,
@@ -18,6 +21,7 @@ from aof.app.operations.rows import (
     shared_work,
     tasks,
     workflows,
+    worklog,
 )
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
@@ -37,11 +41,11 @@ __all__ = [
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
-    *shared_work.ROWS, *workflows.ROWS, *maintenance.ROWS,
+    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -12,8 +12,8 @@ from aof.core.errors.org import UnusableOrgChart
 from aof.core.handoffs.lifecycle import command as handoff_command
 from aof.core.model import commands as c
 from aof.core.model import org_chart
-from aof.core.org import health as org_health
 from aof.core.org import membership, routing, work_profile
+from aof.core.org.health import agent_health as org_health
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.policy import Policy
     from aof.core.model.task import Task
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.org import OrgSource
 
     Note = Callable[[Task], str | None]

@@ -10,7 +10,7 @@ import msgspec
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.org.autonomy import limits_of
 from aof.core.org.escalation import chain
-from aof.core.org.health import AgentHealth
+from aof.core.org.health.agent_health import AgentHealth
 from aof.core.org.rights import kind_of
 
 

@@ -18,7 +18,7 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.times import millis
 from aof.core.model.workflow_state import held_leases
-from aof.core.org.health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked
+from aof.core.org.health.agent_health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.snapshot import Snapshot
 

@@ -19,7 +19,7 @@ from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, health, housekeeping
+from aof.app.scheduler import handoff_steps, health, housekeeping, mail
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.model import commands as c
@@ -113,8 +113,9 @@ class Tick:
         if not dry_run:
             self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
+        mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, planned.actions, planned.left, dry_run=True)
+            return _told(planned, (*planned.actions, *mailed), planned.left, dry_run=True)
         tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
         done: list[Action] = []
         left = list(planned.left)
@@ -126,7 +127,7 @@ class Tick:
                 left.append(LeftAlone(task_id=action.task_id, reason=why_not))
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
-        return _told(self._sooner(planned), tuple(done), tuple(left), dry_run=False)
+        return _told(self._sooner(planned), (*done, *mailed), tuple(left), dry_run=False)
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -153,13 +154,14 @@ class Tick:
     def planned(self, snapshot: Snapshot) -> Plan:
         """What should be done with what was seen. A task that no plan can be made for is left out, and told."""
         crew, now = self.crew(), self._clock.now()
+        policy = self._environment.with_gates(self._policy)
         try:
-            return plan(snapshot, crew, self._policy, now)
+            return plan(snapshot, crew, policy, now)
         except Exception as error:
             sound, left = self._without_unplannable(snapshot, crew, now)
             if not left:
                 raise error from None
-            planned = plan(sound, crew, self._policy, now)
+            planned = plan(sound, crew, policy, now)
             return msgspec.structs.replace(planned, left=(*planned.left, *left))
 
     def _without_unplannable(self, snapshot: Snapshot, crew: Crew, now: int) -> tuple[Snapshot, list[LeftAlone]]:
@@ -190,8 +192,7 @@ class Tick:
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        if planned.next_at is not None:
-            moments.append(planned.next_at)
+        moments += filter(None, (planned.next_at, mail.next_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:
@@ -221,8 +222,9 @@ class Tick:
     def snapshot(self, *, explain: bool) -> Snapshot:
         """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
         patience = self._policy.scheduling.patience_ms
+        gated = ("review",) if self._environment.gates_in_force() else ()
         others = {
-            status: self._find(Query(status=(status,))) if explain or status in patience else ()
+            status: self._find(Query(status=(status,))) if explain or status in patience or status in gated else ()
             for status in _EXPLAINED
         }
         promotable = self._find(Query(runnable_at=_WHENEVER, waiting_in="backlog"))
@@ -288,6 +290,9 @@ class Tick:
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _accept(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _expire(self, action: Action, task: Task) -> str | None:
         if why := self._ended_first(task, action):
@@ -368,6 +373,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "timeout": Tick._time_out,  # noqa: SLF001
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
+    "gate_elapsed": Tick._accept,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
 

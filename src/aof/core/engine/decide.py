@@ -12,7 +12,7 @@ from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.org import callers, guard
+from aof.core.org import callers, guard, session_gates
 from aof.core.org.budgets import reports
 from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
@@ -37,9 +37,15 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     A request that was carried out before is answered again before anything else: its run may have ended since.
     """
     if command.key is None:
-        return _decided(records, command, now)
+        return _held(records, command, now)
     again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_decided(records, command, now), command)
+    return again or repetition.remembered(_held(records, command, now), command)
+
+
+def _held(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """The decision as far as the gates of the session charter let it pass."""
+    verdict = _decided(records, command, now)
+    return session_gates.held(records, command, verdict) if records.policy.gates else verdict
 
 
 def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:

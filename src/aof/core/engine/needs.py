@@ -27,6 +27,8 @@ _GRAPH = frozenset({"graph"})
 
 def needs(command: c.OnTask, known: Records) -> Needs:
     """The records and locks that the command needs, as far as can be said from what is known."""
+    if isinstance(command, c.OnDocument):
+        return command.needs(known, needs)
     if not is_task_id(command.task_id):
         return Needs()
     describe = _NEEDS.get(type(command))

@@ -63,6 +63,12 @@ class OwnRule(OnTask, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
+class OnDocument(OwnRule, frozen=True, kw_only=True):
+    """A command about a document, such as the WORKLOG. It belongs to no task, and it may read some."""
+
+    task_id: str = ""
+
+
 Decide = Callable[[Records, OnTask, int], Verdict]
 NeedsOf = Callable[[OnTask, Records], Needs]
 

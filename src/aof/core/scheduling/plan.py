@@ -14,6 +14,7 @@ from aof.core.model.policy import Policy
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
+from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
@@ -201,6 +202,18 @@ def _patience(view: View, task: Task) -> Verdict:
     return Action(action="sla_alert", task_id=task.id, reason=reason)
 
 
+def _gate(view: View, task: Task) -> Verdict:
+    """Work that was told to people and that nobody objected to counts as accepted after the delay of its gate."""
+    wait = session_gates.waits_until(view.policy, task) if view.policy.gates else None
+    if wait is None:
+        return None
+    due = millis(task.last_transition_at) + wait
+    if due > view.now:
+        view.again(due)
+        return f"the charter's gate Notify + Delay lets it wait until {iso(due)}"
+    return Action(action="gate_elapsed", task_id=task.id, reason="nobody objected within the delay of the charter")
+
+
 def _waiting(view: View, task: Task) -> Verdict:
     """What keeps a task in backlog or ready, whichever agent would do it."""
     if task.cancel is not None:
@@ -284,4 +297,4 @@ RUNNING: tuple[Rule, ...] = (
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
 READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)
-REVIEW: tuple[Rule, ...] = (_hops, _patience, _reviewed)
+REVIEW: tuple[Rule, ...] = (_hops, _gate, _patience, _reviewed)

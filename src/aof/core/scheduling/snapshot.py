@@ -7,7 +7,7 @@ import msgspec
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
-from aof.core.org import health
+from aof.core.org.health import agent_health as health
 from aof.core.runs.lease_clock import Boot
 
 
@@ -51,6 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One thing to do, and why. `agent` is who is to do the task, `run_id` the run that it is about.
 
+    Of mail it is about a message, and no task.
     What concerns no task has an empty `task_id`. A handoff that is to begin goes from `agent` to `to_agent`, for what
     `trigger` names.
     """
@@ -62,6 +63,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     run_id: str | None = None
     hop: str | None = None
     handoff_id: str | None = None
+    message_id: str | None = None
     trigger: str | None = None
     to_agent: str | None = None
 

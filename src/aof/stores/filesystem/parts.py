@@ -25,6 +25,7 @@ from aof.stores.filesystem.working_copy.manifest import Manifest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.ports.clock import Clock
+    from aof.stores.filesystem.documents.documents import Documents
     from aof.stores.filesystem.integrity.revs import Revs
     from aof.stores.filesystem.io.modes import Modes
     from aof.stores.filesystem.log.writer import Log
@@ -35,6 +36,8 @@ _TRIES = 50
 
 class Parts:
     """What one process has of one data directory."""
+
+    repairs: bool = True
 
     def __init__(
         self,
@@ -95,6 +98,13 @@ class Parts:
     def counter(self) -> id_counter.Counter:
         """Gives out the numbers of new tasks."""
         return id_counter.Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents that follow the log."""
+        from aof.stores.filesystem.documents.documents import Documents
+
+        return Documents(self, self._boot, durable=self._durable)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

@@ -27,6 +27,7 @@ from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
+from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log import wait as waiting
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.audit import AuditQuery
     from aof.ports.clock import Clock
     from aof.ports.store import Page, Scope
@@ -378,6 +379,11 @@ class FilesystemStore(Parts):
             yield from self.reader.events(after)
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self.log.refuse_poisoned()
+        return by_type.since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""

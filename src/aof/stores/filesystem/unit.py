@@ -26,6 +26,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.documents.questions import DocumentQuestions
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
@@ -50,7 +51,7 @@ _TRIES = 20
 _replace = msgspec.structs.replace
 
 
-class FilesystemUnit(IndexQuestions):
+class FilesystemUnit(IndexQuestions, DocumentQuestions):
     """Keeps the contract of `ports.store.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:

@@ -20,7 +20,7 @@ from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
-from aof.core.org import health
+from aof.core.org.health import agent_health as health
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
@@ -160,6 +160,10 @@ class MemoryStore:
         for event in self._kept.log[max(after, 0) :]:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """The events of some types, as of the moment of asking."""
+        return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""

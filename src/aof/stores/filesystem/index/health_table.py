@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from aof.core.model.events import Event
-from aof.core.org.health import AgentHealth, health_of
+from aof.core.org.health.agent_health import AgentHealth, health_of
 from aof.stores.filesystem.log.reader import Reader
 
 _MARK = b',"type":"agent.'

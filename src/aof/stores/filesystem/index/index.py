@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
-    from aof.core.org.health import AgentHealth
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.audit import AuditQuery
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
