@@ -35,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.adapters.trust_file import TrustFile
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store

@@ -33,7 +33,7 @@ class Card:
 def watching(team: HandoffTeam) -> Card:
     """The card of the peers of a team, which the team's scheduler looks at."""
     card = Card(team)
-    team.scheduler._health._probes = {"a2a": card}
+    team.scheduler._handoffs.health._probes = {"a2a": card}
     return card
 
 

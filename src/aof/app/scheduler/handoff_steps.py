@@ -30,26 +30,29 @@ from aof.core.validation.required_capabilities import KEY
 from aof.ports.lists import Query
 
 BEGIN = "handoff_begin"
+CHECK = "health_check"
 _CHANGED = "it has changed in the meantime"
 
 
 class HandoffSteps:
     """The steps of handoffs that the scheduler takes by itself."""
 
-    def __init__(self, environment: Environment, execute: Callable[[OnTask], Done], health: Health) -> None:
+    def __init__(self, environment: Environment, execute: Callable[[OnTask], Done]) -> None:
         self._environment = environment
         self._execute = execute
-        self._health = health
+        self.health = Health(environment)
         self._pending = Pending(environment.store)
 
     def look(self, running: tuple[Task, ...], ready: tuple[Task, ...]) -> dict[str, Any]:
-        """What a plan should know of handoffs, as fields of its snapshot."""
+        """What a plan should know of handoffs and of those that hold something, as fields of its snapshot."""
         query = Query(open_handoffs=True, archived=True, counted=False)
         handed = self._environment.store.find(query).tasks
         self._pending.forget((*running, *ready, *handed))
+        still_open = self._pending.open(handed)
         return {
             "handoffs": self._pending.messages((*running, *ready)),
-            "handed": self._pending.open(handed),
+            "handed": still_open,
+            "watches": self.health.watched(running, still_open),
             "triggered": self._pending.triggered((*running, *ready)),
         }
 
@@ -59,6 +62,8 @@ class HandoffSteps:
             return self._did(_said(action))
         if action.action == BEGIN:
             return self._begin(action)
+        if action.action == CHECK:
+            return self.health.check(action.agent or "", snapshot)
         found = next((one for _, one in snapshot.handed if one.id == action.handoff_id), None)
         return _CHANGED if found is None else _STEPS[action.action](self, action, found)
 
@@ -102,7 +107,7 @@ class HandoffSteps:
     def _time_out(self, action: Action, handoff: Handoff) -> str | None:
         """An agent that does not even acknowledge cannot be reached."""
         if handoff.state == "requested":
-            self._health.lost(handoff.to_agent, action.reason)
+            self.health.lost(handoff.to_agent, action.reason)
         command = timeouts.TimeOutHandoff(
             actor=OURSELVES,
             task_id=action.task_id,
@@ -152,4 +157,4 @@ _STEPS: dict[str, Callable[[HandoffSteps, Action, Handoff], str | None]] = {
     "handoff_return": HandoffSteps._return,  # noqa: SLF001
     "handoff_withdraw": HandoffSteps._withdraw,  # noqa: SLF001
 }
-STEPS = ("handoff_unanswered", BEGIN, *_STEPS)
+STEPS = ("handoff_unanswered", BEGIN, CHECK, *_STEPS)

@@ -5,6 +5,8 @@ Must not know how long a record is kept, nor how files are written.
 
 from __future__ import annotations
 
+from typing import Any
+
 from aof.app.commands.environment import Environment
 from aof.app.faults import Faults
 from aof.app.handoffs.retention import Retention
@@ -34,6 +36,10 @@ class Housekeeping:
             faults.succeeded(_FOLLOWING)
         except Exception as error:  # noqa: BLE001 - the edge of one action
             faults.failed(_FOLLOWING, "writing the audit files", "", error)
+
+    def look(self) -> dict[str, Any]:
+        """What a plan should know of the files, as fields of its snapshot."""
+        return {"overdue": self.overdue(), "overdue_at": self.look_again()}
 
     def overdue(self) -> tuple[Overdue, ...]:
         """The audit files with records that need not be kept any longer."""

@@ -18,7 +18,7 @@ from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, health, housekeeping, mail
+from aof.app.scheduler import handoff_steps, housekeeping, mail
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
@@ -67,8 +67,7 @@ class Tick:
         self._store = environment.store
         self._clock = environment.clock
         self._policy = environment.policy
-        self._health = health.Health(environment)
-        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute, self._health)
+        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
         self._housekeeping = housekeeping.Housekeeping(environment)
         self._trouble: AofError | None = None
         self._unended = False
@@ -203,14 +202,11 @@ class Tick:
         if any(_waits(task) for task in ready):
             free |= {task.id for task in self._find(Query(runnable_at=_WHENEVER))}
         running = self._running()
-        handed = self._handoffs.look(running.running, ready)
         return msgspec.structs.replace(
             running,
-            **handed,
+            **self._handoffs.look(running.running, ready),
+            **self._housekeeping.look(),
             hosting=self._host is not None,
-            watches=self._health.watched(running.running, handed["handed"]),
-            overdue=self._housekeeping.overdue(),
-            overdue_at=self._housekeeping.look_again(),
             backlog=others["backlog"] or promotable,
             ready=ready,
             blocked=others["blocked"],
@@ -246,8 +242,6 @@ class Tick:
     def _done(self, action: Action, task: Task | None) -> str | None:
         if action.action in handoff_steps.STEPS:
             return self._handoffs.carry_out(action, self.last)
-        if action.action == "health_check":
-            return self._health.check(action.agent or "", self.last)
         if action.action == "retention":
             return self._housekeeping.prune()
         return _CARRIERS[action.action](self, action, task) if task is not None else "it has changed in the meantime"
