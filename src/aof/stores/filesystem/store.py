@@ -14,7 +14,6 @@ from aof.core.errors.storage import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model import run as runs
 from aof.core.model import times
 from aof.core.model.ids import is_task_id, run_place
-from aof.core.model.run import OUTPUT_FILES
 from aof.ports import store as ports
 from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
@@ -308,7 +307,7 @@ class FilesystemStore(Parts, IndexReadModel):
         """A piece of what a run has printed: the file only grows, so no lock is needed."""
         with clearly("read the output"):
             place = run_place(run.task_id, run.hop)
-            return self.files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
+            return self.files.read_output(place, run.attempt, runs.OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from aof.stores.filesystem.io.os_errors import clearly
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
