@@ -2,10 +2,11 @@
 
     AofError
     ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
-    │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound
+    │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
+    │                              JobNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
-    │                              AlreadyReturned, StaleHandoff, UnreadableMessage
+    │                              AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
     ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
     │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
     │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
@@ -16,7 +17,7 @@
     │                              CharterExists, ApprovalRequired, RebuttalUsed, RebuttalLate, ConflictSettled
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
-    │                              InvalidWorkflow, TooManyMessages, MalformedPayload
+    │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
@@ -63,6 +64,7 @@ from aof.core.errors.handoffs import (
     SegmentOpen,
     StaleHandoff,
 )
+from aof.core.errors.jobs import JobExists, JobNotFound, UnreadableJobs
 from aof.core.errors.mail import (
     MalformedPayload,
     MessageClosed,
@@ -167,6 +169,8 @@ __all__ = [
     "InvalidJson",
     "InvalidTransition",
     "InvalidWorkflow",
+    "JobExists",
+    "JobNotFound",
     "KeyConflict",
     "LineEndingsConverted",
     "LinkRefused",
@@ -222,6 +226,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unmerged",
+    "UnreadableJobs",
     "UnreadableMessage",
     "UnreadableResult",
     "UnreadableTask",

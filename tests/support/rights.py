@@ -39,6 +39,7 @@ WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "ro
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
     "received", "mailed", "chartered", "disputed", "sent", "handed", "taken", "escalated",
+    "scheduled",
 ]  # fmt: skip
 
 
@@ -179,6 +180,11 @@ CASES: Final[tuple[Case, ...]] = (
     Case("a decision", "worklog_decide", "none", given={"text": "use SQLite"}),
     Case("a decision at the end of the ladder", "worklog_decide", "none", given={"text": "use it", "level": 4}),
     Case("compact the WORKLOG", "worklog_compact", "none"),
+    Case("add a job", "job_add", "none", given={"job_id": "nightly", "title": "Check", "cron": "@daily"}),
+    Case("pause a job", "job_pause", "scheduled"),
+    Case("resume a job", "job_resume", "scheduled"),
+    Case("run a job", "job_run", "scheduled"),
+    Case("remove a job", "job_rm", "scheduled"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
@@ -193,7 +199,7 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     given = dict(case.given)
     if case.subject == "none":
         return given
-    if case.subject in ("received", "mailed", "disputed", "chartered"):
+    if case.subject in ("received", "mailed", "disputed", "chartered", "scheduled"):
         return given | _said(fabric, case, who)
     task_id = _subject(fabric, case, who)
     if case.operation in ("dep_add", "dep_remove"):
@@ -230,6 +236,10 @@ def _said(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     if case.subject == "chartered":
         fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
         return {}
+    if case.subject == "scheduled":
+        if not fabric.job_list().jobs:
+            fabric.job_add("nightly", title="Check", cron="@daily", actor=PERSON)
+        return {"job_id": "nightly"}
     return {"message_id": _mail(fabric, case, who)}
 
 

@@ -192,6 +192,25 @@ def chartering(tape: Tape) -> None:
     tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
 
 
+def scheduling(tape: Tape) -> None:
+    tape.ask("job_add", job_id="nightly", title="Check", cron="0 2 * * *", timezone="UTC", missed="all", tags=["ci"])
+    tape.refused("job_add", "job_exists", job_id="nightly", title="Check", cron="@daily")
+    tape.refused("job_add", "invalid", job_id="odd", title="Check", cron="61 * * * *")
+    tape.refused("job_add", "invalid", job_id="odd", title="Check", at="2001-01-01T00:00Z")
+    tape.refused("job_add", "invalid", job_id="odd")
+    tape.ask("job_add", job_id="batch", items=[{"title": "One"}, {"title": "Two", "workflow": "nowhere"}])
+    tape.ask("job_pause", job_id="nightly")
+    tape.ask("job_resume", job_id="nightly")
+    tape.ask("job_run", job_id="nightly")
+    tape.ask("job_run", job_id="batch")
+    tape.ask("job_run", job_id="batch")
+    tape.ask("job_show", job_id="batch")
+    tape.ask("job_list")
+    for job_id in ("batch", "nightly"):
+        tape.ask("job_rm", job_id=job_id)
+    tape.refused("job_show", "job_not_found", job_id="batch")
+
+
 def noting(tape: Tape) -> None:
     tape.ask("worklog_now", text="the parser")
     tape.refused("worklog_now", "not_allowed", text="the release", line="focus")
@@ -350,6 +369,7 @@ SCRIPTS: tuple[Script, ...] = (
     handing,
     gating,
     chartering,
+    scheduling,
     noting,
     disagreeing,
     mailing,

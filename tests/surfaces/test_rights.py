@@ -79,6 +79,7 @@ def test_everybody_reads(column: Column) -> None:
     fabric = rights.fabric_of(column)
     task_id = fabric.create("Work", workflow="build").task_id
     fabric.charter_init()
+    fabric.job_add("nightly", title="Check", cron="@daily")
     fabric.worklog_add(
         "proposal.created",
         subject="x",
@@ -94,9 +95,10 @@ def test_everybody_reads(column: Column) -> None:
     needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     needed["handoff_chain"] = on_task
+    needed["job_show"] = {"jobId": "nightly"}
     needed |= {"workflow_show": {"name": task_id}, "context_show": on_task}
     for name in READS:
-        if name in ("handoff_show", "handoff_group"):
+        if name in ("handoff_show", "handoff_group", "output"):
             continue  # there is none to look at
         row = BY_NAME[name]
         perform(fabric, row, parameters(row, needed.get(name, {})), Caller(column.name, session=column.name))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
+    from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
@@ -1312,6 +1313,74 @@ class Facade:
     def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
         """Move the finished sessions to the archive. Only a maintainer may."""
         return self.services.worklog.worklog_compact(agent=agent, actor=actor)
+
+    def job_add(
+        self,
+        job_id: str,
+        *,
+        title: str | None = None,
+        cron: str | None = None,
+        at: str | None = None,
+        timezone: str = "UTC",
+        missed: str = "once",
+        items: Sequence[Any] = (),
+        brief: str = "",
+        agent: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        priority: str = "normal",
+        tags: Sequence[str] = (),
+        workflow: str | None = None,
+        parent_id: str | None = None,
+        resource: str | None = None,
+        review: bool = True,
+        actor: str | None = None,
+    ) -> JobShown:
+        """Add a job: a task at the times of a cron expression or once, or a batch of tasks."""
+        return self.services.jobs.job_add(
+            job_id,
+            title=title,
+            cron=cron,
+            at=at,
+            timezone=timezone,
+            missed=missed,
+            items=items,
+            brief=brief,
+            agent=agent,
+            role=role,
+            team=team,
+            priority=priority,
+            tags=tags,
+            workflow=workflow,
+            parent_id=parent_id,
+            resource=resource,
+            review=review,
+            actor=actor,
+        )
+
+    def job_list(self) -> JobList:
+        """All jobs, by name."""
+        return self.services.jobs.job_list()
+
+    def job_show(self, job_id: str) -> JobShown:
+        """One job, with what has come of each item of a batch."""
+        return self.services.jobs.job_show(job_id)
+
+    def job_pause(self, job_id: str, *, actor: str | None = None) -> JobShown:
+        """Let nothing come of a job until it is resumed."""
+        return self.services.jobs.job_pause(job_id, actor=actor)
+
+    def job_resume(self, job_id: str, *, actor: str | None = None) -> JobShown:
+        """Let a paused job go on; what came due meanwhile is left out."""
+        return self.services.jobs.job_resume(job_id, actor=actor)
+
+    def job_run(self, job_id: str, *, actor: str | None = None) -> JobRan:
+        """Create the job's task now, beside its schedule; of a batch, everything that is still to be created."""
+        return self.services.jobs.job_run(job_id, actor=actor)
+
+    def job_rm(self, job_id: str, *, actor: str | None = None) -> JobRemoved:
+        """Remove a job; the tasks that it has created stay."""
+        return self.services.jobs.job_rm(job_id, actor=actor)
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""

@@ -11,6 +11,7 @@ from aof.app.documents.conflicts import service as conflicts
 from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
+from aof.app.jobs import service as jobs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -114,6 +115,11 @@ class Services:
     def worklog(self) -> worklog.WorklogService:
         """The team's WORKLOG."""
         return worklog.WorklogService(self.environment, self.dispatcher)
+
+    @cached_property
+    def jobs(self) -> jobs.JobService:
+        """Schedules and batches."""
+        return jobs.JobService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aof.documents.charter.projection import CharterDocument
+from aof.documents.jobs.projection import JobsDocument
 from aof.documents.mailbox.document import MailboxDocument
 from aof.documents.projection import LOCK
 from aof.documents.worklog.projection import WorklogFile
@@ -19,6 +20,7 @@ _DOCUMENTS: dict[str, Callable[[Policy], Projection]] = {
     "WORKLOG": WorklogFile,
     "MAILBOX": MailboxDocument,
     "CHARTER": CharterDocument,
+    "JOBS": JobsDocument,
 }
 
 

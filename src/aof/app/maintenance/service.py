@@ -168,6 +168,7 @@ def _restore_documents(environment: Environment) -> None:
 def _of_documents(environment: Environment) -> Iterator[Problem]:
     """What is wrong with documents that people write too: nothing is lost, and a person has to judge it."""
     from aof.app.documents import worklog_check
+    from aof.app.jobs import dispatch
     from aof.documents.worklog.model import PATH
 
     try:
@@ -177,6 +178,7 @@ def _of_documents(environment: Environment) -> Iterator[Problem]:
                 yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
     except AofError as error:
         yield Problem("document_unusable", PATH, error.message, error.hint)
+    yield from dispatch.problems(environment)
 
 
 def _of_chart(org: OrgSource | None) -> Iterator[Problem]:

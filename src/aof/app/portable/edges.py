@@ -11,8 +11,9 @@ from typing import Any
 
 from aof.app.portable.task_histories import Life
 from aof.app.portable.view_source import Scene, active
-from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, short
+from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, job_ref, short
 from aof.core.handoffs.artifacts import ATTACHED
+from aof.core.jobs.job import LINK
 from aof.core.model.task import Task
 from aof.core.tasks.dependencies import edge_status
 
@@ -43,6 +44,10 @@ def _all(scene: Scene, life: Life) -> Iterator[Edge]:
     for link in life.task.links:
         if link.kind == "handoff":
             continue  # its record is evidence, see below
+        if link.kind == LINK:
+            why = f"created by the job {link.target_id}"
+            yield _edge("evidence", job_ref(link.target_id), "active", link.created_at, reason=why)
+            continue
         yield _edge(link.kind, link.target_id, "active", link.created_at, reason=link.reason)
     yield from _agents(scene, life)
     yield from _artifacts(life)

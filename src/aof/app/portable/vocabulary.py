@@ -51,3 +51,8 @@ def log_ref(first: int, last: int) -> str:
 def handoff_ref(handoff_id: str) -> str:
     """A handoff's record."""
     return f"aof://handoffs/{handoff_id}"
+
+
+def job_ref(job_id: str) -> str:
+    """A job's record."""
+    return f"aof://jobs/{job_id}"

@@ -18,7 +18,7 @@ from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, housekeeping, mail
+from aof.app.scheduler import handoff_steps, housekeeping, jobs, mail
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
@@ -69,6 +69,8 @@ class Tick:
         self._policy = environment.policy
         self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
         self._housekeeping = housekeeping.Housekeeping(environment)
+        self._jobs = jobs.JobSteps(environment, self._execute, self._faults)
+        self._job_due: int | None = None
         self._trouble: AofError | None = None
         self._unended = False
         self.last = Snapshot()
@@ -76,6 +78,7 @@ class Tick:
     def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
         """Plan, and unless it is only for show, do it. `explain` also what is left alone."""
         self._trouble, self._unended = None, False
+        dispatched, self._job_due = self._jobs.dispatch(dry_run=dry_run)
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
@@ -84,7 +87,7 @@ class Tick:
         planned = self.planned(snapshot)
         mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, (*planned.actions, *mailed), planned.left, dry_run=True)
+            return _told(planned, (*dispatched, *planned.actions, *mailed), planned.left, dry_run=True)
         tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
         done: list[Action] = []
         left = list(planned.left)
@@ -96,7 +99,7 @@ class Tick:
                 left.append(LeftAlone(task_id=action.task_id, reason=why_not))
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
-        return _told(self._sooner(planned), (*done, *mailed), tuple(left), dry_run=False)
+        return _told(self._sooner(planned), (*dispatched, *done, *mailed), tuple(left), dry_run=False)
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -157,11 +160,11 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan")
+        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan", jobs.DISPATCH, jobs.READING)
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        moments += filter(None, (planned.next_at, mail.next_due(self._environment)))
+        moments += filter(None, (planned.next_at, self._job_due, mail.next_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:

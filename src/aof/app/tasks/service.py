@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
+    from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
     from aof.core.model.task import Task
 
@@ -86,24 +87,13 @@ class TaskService:
         return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
 
     def _created(self, given: dict[str, Any], workflow: str | None) -> Task:
-        """The new task, or the one that has its key. A number that is not needed after all is put back."""
-        store = self._environment.store
-        while True:
-            task_id = store.reserve_id(self._environment.clock.now())
-            try:
-                command = self._dispatcher.command(c.Create, given | {"task_id": task_id})
-                command = self._environment.templates.gated(command, workflow)
-                task = require_task(self._dispatcher.dispatch(command))
-            except (Unavailable, Internal):  # something may have come of it
-                raise
-            except AofError as error:
-                if error.details.get("task_id") != task_id or not isinstance(error, IdTaken | UnreadableTask):
-                    store.put_back_id(task_id)
-                    raise
-                continue  # a person has a file of this name; the next number is free
-            if task.id != task_id:
-                store.put_back_id(task_id)
-            return task
+        """The new task, or the one that has its key."""
+
+        def create(task_id: str) -> Done:
+            command = self._dispatcher.command(c.Create, given | {"task_id": task_id})
+            return self._dispatcher.dispatch(self._environment.templates.gated(command, workflow))
+
+        return require_task(with_new_id(self._environment, create))
 
     def update(
         self,
@@ -228,3 +218,22 @@ class TaskService:
         blocker = self._resolve(blocker_id)
         task = require_task(self._dispatcher.on_task(kind, task_id, actor=actor, key=key, blocker_id=blocker))
         return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+
+
+def with_new_id(environment: Environment, create: Callable[[str], Done]) -> Done:
+    """Let something create a task under a new ID. A number that is not needed after all is put back."""
+    store = environment.store
+    while True:
+        task_id = store.reserve_id(environment.clock.now())
+        try:
+            done = create(task_id)
+        except (Unavailable, Internal):  # something may have come of it
+            raise
+        except AofError as error:
+            if error.details.get("task_id") != task_id or not isinstance(error, IdTaken | UnreadableTask):
+                store.put_back_id(task_id)
+                raise
+            continue  # a person has a file of this name; the next number is free
+        if done.task is None or done.task.id != task_id:
+            store.put_back_id(task_id)
+        return done

@@ -170,6 +170,13 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
         ("conflict", "default", QUIET, QUIET),
     ),
+    "deliver": (("deliver", "001", "--state", HARMFUL), ("deliver", "001", "--state", "failed", "--reason", HARMFUL)),
+    "output": (("output", "001"), ("output", HARMFUL), ("output", "001", "--stream", HARMFUL)),
+    "job": (
+        ("job", "add", "odd", "--title", QUIET, "--cron", "@daily", "--brief", HARMFUL), ("job", "show", "odd"),
+        ("job", "list"), ("job", "add", HARMFUL, "--title", "x", "--cron", HARMFUL), ("job", "rm", HARMFUL),
+        ("job", "add", "b", "--item", '{"title":"x","agent":"'+ QUIET +'"}'), ("job", "add", "b", "--file", HARMFUL),
+    ),
     "charter": (
         ("charter", "init", "--milestone", QUIET, "--participant", f"ada:{QUIET}:a", "--lane", f"a:ada:{QUIET}/**"),
         ("charter", "show"), ("charter", "check", "--changed", HARMFUL), ("charter", "check", "--git", HARMFUL),

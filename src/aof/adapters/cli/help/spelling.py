@@ -48,5 +48,5 @@ def _flat(given: dict[str, Any], options: tuple[Option, ...]) -> dict[str, Any]:
 
 
 def _quote(value: Any) -> str:
-    text = str(value)
+    text = json.dumps(value) if isinstance(value, dict) else str(value)
     return f'"{text}"' if text == "…" else shlex.quote(text)

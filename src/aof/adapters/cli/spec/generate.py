@@ -33,6 +33,7 @@ HANDLERS = {
     "doctor": "data:doctor",
     "graph": "views:graph",
     "handoff": "teamwork.handoffs:handoff",
+    "job": "teamwork.jobs:job",
     "list": "queries:list_tasks",
     "lock": "shared_work:lock",
     "locks": "shared_work:locks",

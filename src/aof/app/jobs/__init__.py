@@ -1,0 +1,1 @@
+"""Jobs: durable schedules and batches that create tasks."""

@@ -1,0 +1,1 @@
+"""Rules of jobs: when they are due, and what they make."""

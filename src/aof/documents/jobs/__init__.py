@@ -1,0 +1,1 @@
+"""The jobs of a data directory as text."""
