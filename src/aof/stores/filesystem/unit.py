@@ -30,7 +30,7 @@ from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
-from aof.stores.filesystem.io.measure import measured
+from aof.stores.filesystem.io.measure import content_digest, measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -151,6 +151,11 @@ class FilesystemUnit(IndexQuestions):
         """How many files and lines a path among the task's own files has."""
         folder = self._load(task_id).folder
         return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
+
+    def digest(self, task_id: str, ref: str) -> str | None:
+        """The SHA-256 of one of the task's own files."""
+        folder = self._load(task_id).folder
+        return None if folder is None else content_digest(self._store.paths.files(folder, task_id), ref)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
