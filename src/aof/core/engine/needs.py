@@ -115,7 +115,12 @@ def _completing(command: c.Complete, known: Known) -> Needs:
 def _delivered(command: c.Complete) -> frozenset[tuple[str, str]]:
     """What is delivered is known by its content."""
     paths = command.deliverables if len(command.deliverables) <= limits.ITEMS else ()
-    return frozenset((command.task_id, path) for path in paths if escaping(("deliverables", path)) is None)
+    return frozenset((command.task_id, path) for path in paths if _is_inside(path))
+
+
+def _is_inside(ref: str) -> bool:
+    """Whether it can name a file of the task."""
+    return limits.line("ref", ref, limits.REASON) is None and escaping(("ref", ref)) is None
 
 
 def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
@@ -224,7 +229,7 @@ def _link(command: c.AddLink, known: Known) -> Needs:
         parent = known.gatekeepers(command.target_id)
         above = parent.above | ids([command.target_id])
         return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
-    inside = command.kind in TO_FILES and escaping(("target", command.target_id)) is None
+    inside = command.kind in TO_FILES and _is_inside(command.target_id)
     digests = frozenset({(command.task_id, command.target_id)}) if inside else frozenset()
     return Needs(write=own, read=frozenset(ids([command.target_id])) - own, digests=digests)
 
