@@ -16,6 +16,7 @@ from aof.ports.store import Store
 from aof.stores.memory.store import MemoryStore
 from aof.testing import FakeClock
 from tests.support.handoffs import CHART, audited, charted, held, refuses, shown, start, told
+from tests.support.messages import request
 from tests.support.requirements import requirement
 
 
@@ -446,3 +447,33 @@ def test_the_orchestrator_sends_an_unanswered_handoff_elsewhere(store: Store, cl
 def held_by_nobody(fabric: Fabric) -> str:
     """A task of ada's that nobody runs."""
     return fabric.create("Part", agent="ada").task_id
+
+
+def test_nobody_speaks_for_others_by_the_name_of_the_service(fabric: Fabric) -> None:
+    one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
+    refuses("not_addressee", fabric.handoff_accept, one.id, agent="aof")
+    refuses("not_addressee", fabric.handoff_withdraw, one.id, agent="aof", reason="mine")
+
+
+def test_what_is_finished_is_not_taken_on_any_more(fabric: Fabric) -> None:
+    task_id = fabric.create("W").task_id
+    one = start(fabric, "delegation", task_id, "ada", "bob")
+    fabric.cancel(task_id)
+    refuses("invalid_transition", fabric.handoff_accept, one.id, agent="bob")
+    refuses("invalid_transition", start, fabric, "delegation", task_id, "ada", "cem")
+
+
+def test_a_rejected_request_by_message_blocks_the_child_on_every_way(fabric: Fabric) -> None:
+    parent, child = held(fabric, "ada"), fabric.create("Part").task_id
+    fabric.send(request(child, parent))
+    (one,) = fabric.handoff_list()
+    rejected = fabric.handoff_reject(one.id, agent="bob", reason="too little context")
+    task = fabric.get(child)
+    assert task.blocked is not None
+    assert (rejected.forwarded_to, task.blocked.reason) == (None, "too little context")
+
+
+def test_only_an_escalation_goes_further_up(fabric: Fabric) -> None:
+    one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
+    fabric.handoff_accept(one.id, agent="bob")
+    refuses("invalid", fabric.handoff_escalate, one.id, agent="bob", rationale="no")

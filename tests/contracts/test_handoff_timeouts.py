@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.handoffs.lifecycle.timeouts import Deliver, FailHandoff, Remind, TimeOutHandoff
 from aof.core.model.handoffs.record import Handoff
@@ -13,6 +15,7 @@ from aof.ports.store import Store
 from aof.testing import FakeClock
 from tests.support.handoffs import audited, charted, held, shown, start, told
 from tests.support.requirements import requirement
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -115,3 +118,30 @@ def test_a_queued_handoff_is_delivered_when_its_receiver_is_free(store: Store, c
     assert (one.state, give(fabric, Deliver, one).state) == ("queued", "queued")
     fabric.release(busy, agent="wes")
     assert give(fabric, Deliver, one).state == "requested"
+
+
+@requirement("handoff.lifecycle.timers-planned")
+def test_due_timers_are_planned_with_a_reason_and_done_once_by_two_schedulers(live_store: Store) -> None:
+    clock = SystemClock()
+    runner = {"kind": "pull", "ackTimeout": "1ms"}
+    agents = [{"id": "bea", "runner": runner, "capabilities": ["python"]}, {"id": "cai", "capabilities": ["python"]}]
+    fabric = charted(live_store, clock, {"schemaVersion": 1, "agents": agents})
+    silent = start(fabric, "delegation", fabric.create("A").task_id, "boss", "bea", capabilities=["python"])
+    other = start(fabric, "delegation", fabric.create("B").task_id, "boss", "cai", timeout="1ms", on_timeout="fail")
+    fabric.handoff_accept(other.id, agent="cai")
+    due: dict[str, str] = {}
+
+    def is_due() -> bool:
+        due.update({str(one.handoff_id): one.reason for one in fabric.tick(dry_run=True).actions if one.handoff_id})
+        return due.keys() == {silent.id, other.id}
+
+    eventually(is_due)
+    assert all(due.values())
+    assert [shown(fabric, one).state for one in (silent, other)] == ["requested", "accepted"], (
+        "a dry run changes nothing"
+    )
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: charted(live_store, clock, {"schemaVersion": 1, "agents": agents}).tick(), range(2)))
+    assert len(told(fabric, silent.id, "handoff.timeout")) == 1
+    assert len(told(fabric, silent.id, "handoff.rejected")) == 1
+    assert len(told(fabric, other.id, "handoff.reminded")) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.core.model.events import Draft, Event
-from aof.documents.projection import Extension, Facts, Files, Past, Rewritten, lock_of
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten, lock_of
 from aof.ports.store import Scope, Store
 
 NAME, PATH = "NOTES", "NOTES.md"
@@ -26,7 +26,7 @@ class Notes:
             return None
         return Extension("".join(_line(event) for event in fresh), note)
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         self.read += 1
         text = files.text(PATH) or "# Notes\n"
         missing: list[Event] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.model.policy import Policy
 
 POLICY = Policy(maintainers=("maya",))
@@ -17,7 +17,7 @@ DAY = "2026-02-21"
 AT = "2026-02-21T09:00:00.000Z"
 
 
-def message(number: int = 1, **changes: Any) -> Message:
+def message(number: int = 1, **changes: Any) -> MailMessage:
     """A request from ada to bob."""
     given: dict[str, Any] = {
         "message_id": f"MSG-20260221-{number:03d}",
@@ -33,7 +33,7 @@ def message(number: int = 1, **changes: Any) -> Message:
         "response_needed_by": "next session",
         "body": "Please look at this.",
     }
-    return Message(**(given | changes))
+    return MailMessage(**(given | changes))
 
 
 def _cells(line: str) -> list[str]:

@@ -142,7 +142,7 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("preflight", "running", "ask how long a run may go on", point="duration", amount=5),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
-    Case("create the charter", "charter_init", "none", everywhere=True),
+    Case("create the charter", "charter_init", "none"),
     Case("amend the charter", "charter_amend", "chartered", given={"risk_tier": "High", "reason": "new data"}),
     Case("sign the handshake", "charter_sign", "chartered"),
     *_both("conflict_settle", "disputed", "settle a disagreement", text="use JSON"),
@@ -183,6 +183,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
     Case("doctor", "doctor", "none"),
+    Case("prune audit files", "audit_prune", "none"),
 )
 READS: Final = tuple(one.name for one in OPERATIONS if one.effect == "read")
 

@@ -170,6 +170,9 @@ def teaming(tape: Tape) -> None:
     tape.ask("org_route", agent="tester")
     tape.ask("handoff_list", task=task_id)
     tape.refused("handoff_show", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
+    tape.ask("audit", task=task_id)
+    tape.ask("audit_verify")
+    tape.ask("audit_prune", dry_run=True)
     tape.ask("tick", dry_run=True)
     tape.ask("session_end", agent="nobody")
     tape.ask("send", messages=["this is not a message of the protocol"])
@@ -187,6 +190,17 @@ def chartering(tape: Tape) -> None:
     tape.refused("charter_amend", "invalid", reason="nothing")
     tape.ask("charter_show")
     tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
+
+
+def noting(tape: Tape) -> None:
+    tape.ask("worklog_now", text="the parser")
+    tape.refused("worklog_now", "not_allowed", text="the release", line="focus")
+    tape.ask("worklog_add", type="escalation.requested", subject="Which port?", reasons=["two are in use"])
+    tape.refused("worklog_add", "invalid", type="handoff.posted", subject="The parser")
+    tape.ask("worklog_decide", text="port 8080")
+    tape.ask("worklog_show", limit=1)
+    tape.ask("worklog_check")
+    tape.refused("worklog_compact", "not_allowed")
 
 
 def disagreeing(tape: Tape) -> None:
@@ -336,6 +350,7 @@ SCRIPTS: tuple[Script, ...] = (
     handing,
     gating,
     chartering,
+    noting,
     disagreeing,
     mailing,
     looking_after,

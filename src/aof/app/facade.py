@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.maintenance.service import Diagnosis, Synced
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
     from aof.app.workflows.view import Portrait
-    from aof.core.documents.mailbox.message import Message
+    from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group
     from aof.core.model.events import Event
     from aof.core.model.handoffs.context import Artifact
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.task import Task
     from aof.core.org.routing import Route
-    from aof.documents.worklog.envelope import Envelope
+    from aof.documents.worklog.envelope import EntryEnvelope
     from aof.ports.lists import Row
     from aof.ports.org import OrgReport
     from aof.ports.workflows import WorkflowReport
@@ -801,6 +802,29 @@ class Facade:
         """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
         return self.services.handoffs.handoff_chain(task_id)
 
+    def audit(
+        self,
+        *,
+        handoff: str | None = None,
+        task: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> AuditRecords:
+        """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
+        return self.services.audit.audit(
+            handoff=handoff, task=task, from_agent=from_agent, to_agent=to_agent, after=after, limit=limit
+        )
+
+    def audit_verify(self) -> AuditVerified:
+        """Compare the records in the log with its chain of hashes, and those in the files with the log."""
+        return self.services.audit.audit_verify()
+
+    def audit_prune(self, *, dry_run: bool = False) -> AuditPruned:
+        """Remove records whose time of retention is over from the files; the log keeps them."""
+        return self.services.audit.audit_prune(dry_run=dry_run)
+
     def lock(
         self,
         path: str,
@@ -1125,33 +1149,33 @@ class Facade:
         """All open messages, or those from or for somebody; everybody may read every message."""
         return self.services.mail.mail_list(agent=agent, from_agent=from_agent, to=to, status=status, closed=closed)
 
-    def mail_show(self, message_id: str) -> Message:
+    def mail_show(self, message_id: str) -> MailMessage:
         """One message with its body and all acknowledgements, also when it is closed."""
         return self.services.mail.mail_show(message_id)
 
     def mail_ack(
         self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Acknowledge a message; of a blocked one, say that it goes on."""
         return self.services.mail.mail_ack(message_id, reason=reason, agent=agent, revision=revision)
 
     def mail_action(
         self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Say that what a message asks for is done."""
         return self.services.mail.mail_action(message_id, reason=reason, agent=agent, revision=revision)
 
-    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
         """Say what a message that was acknowledged waits for."""
         return self.services.mail.mail_block(message_id, reason=reason, agent=agent)
 
     def mail_close(
         self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Close a message, which moves it to the archive; a maintainer may also defer it."""
         return self.services.mail.mail_close(message_id, disposition=disposition, reason=reason, agent=agent)
 
-    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
         """Tell the WORKLOG and the maintainer that a message got no answer."""
         return self.services.mail.mail_escalate(message_id, reason=reason, agent=agent)
 
@@ -1200,7 +1224,7 @@ class Facade:
         links: Sequence[str] = (),
         level: int | None = None,
         actor: str | None = None,
-    ) -> Envelope:
+    ) -> EntryEnvelope:
         """Post an entry; which of the parameters it needs depends on its type."""
         return self.services.worklog.worklog_add(
             type,
@@ -1246,7 +1270,7 @@ class Facade:
         links: Sequence[str] = (),
         level: int | None = None,
         actor: str | None = None,
-    ) -> Envelope:
+    ) -> EntryEnvelope:
         """Record a decision: an entry, and a row in the decision index."""
         return self.services.worklog.worklog_decide(
             text, owner=owner, reasons=reasons, body=body, task=task, links=links, level=level, actor=actor

@@ -9,8 +9,8 @@ from aof.app.documents import worklog
 from aof.app.documents.charter import service as charter
 from aof.app.documents.conflicts import service as conflicts
 from aof.app.documents.mailbox import service as mail
+from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
-from aof.app.handoffs import shared_work
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -84,6 +84,11 @@ class Services:
     def handoffs(self) -> handoffs.HandoffService:
         """Handoffs."""
         return handoffs.HandoffService(self.environment, self.dispatcher)
+
+    @cached_property
+    def audit(self) -> audit.AuditService:
+        """The audit records of handoffs."""
+        return audit.AuditService(self.environment)
 
     @cached_property
     def shared_work(self) -> shared_work.SharedWorkService:

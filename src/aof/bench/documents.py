@@ -1,4 +1,4 @@
-"""Documents: commits that end in a line of the WORKLOG, and what the size of that file costs.
+"""Documents: commits that end in a line of the WORKLOG or a card of the MAILBOX, and what the size of a file costs.
 
 Must not know how it is shown.
 """
@@ -33,7 +33,21 @@ def _opened(folder: Path, number: int) -> Iterator[Operation]:
         yield lambda: post(fabric, number)
 
 
+@contextmanager
+def _mailing(folder: Path, number: int) -> Iterator[Operation]:
+    me = f"bench-{number}"
+    with open_fabric(folder / "data", actor=me) as fabric:
+
+        def mailed() -> None:
+            sent = fabric.mail_send(me, "parser ready", body="See the log.").message_id
+            fabric.mail_ack(sent, reason="read")
+            fabric.mail_close(sent, disposition="resolved", reason="done")
+
+        yield mailed
+
+
 ENTRIES = Subject("WORKLOG", 1, lifecycle.prepare, _opened)
+MAIL = Subject("MAILBOX", 3, lifecycle.prepare, _mailing)  # sent, acknowledged, closed
 
 
 class Measured(NamedTuple):

@@ -16,18 +16,18 @@ from aof.documents.markdown import code_blocks, opens_code, unix
 
 # Headings, rules and underlines of headings, HTML (but no address), and fences that are escaped already.
 _STRUCTURE: Final = (
-    r"#{1,6}(?:[ \t]|\Z)|(?:=+|-{2,}|(?:[-*_][ \t]*){3,})[ \t]*\Z|<(?!https?:|mailto:|!--)(?=[A-Za-z/!?])"
+    r"#{1,6}(?:[ \t]|\Z)|(?:=+|-{2,})[ \t]*\Z|(?:[-*_][ \t]*){3,}\Z|<(?!https?:|mailto:|!--)(?=[A-Za-z/!?])"
     r"|<{7}(?: |\Z)|>{7}(?: |\Z)|\|{7}(?: |\Z)"
 )
 _BEGINS: Final = re.compile(rf"( {{0,3}})(\\*)(?={_STRUCTURE})")
 _ESCAPED_FENCE: Final = re.compile(r"( {0,3})(\\+)(?=`{3}|~{3})")
 _FENCE: Final = re.compile(r"( {0,3})(\\*)(?=`{3}|~{3})")
-_COMMENT: Final = re.compile(r"(\\*)<!--")
+_COMMENT: Final = re.compile(r"(?<!\\)(\\*)<!--")
 
 
 def plain(text: str) -> str:
     """The text as documents hold it: plain line feeds, nothing hidden, no blank lines around it."""
-    return visible(unix(text)).strip("\n")
+    return visible(unix(text)).lstrip("\n").rstrip()
 
 
 def contained(text: str, reserved: str | None = None) -> str:

@@ -15,10 +15,11 @@ import msgspec
 Kind = Literal["text", "code", "comment"]
 
 FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)\Z")
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\Z")
-_BOLD: Final = re.compile(r"\*\*([^*]+?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*?)[ \t]*\Z")
-_PLAIN: Final = re.compile(r"([A-Z][^:|*`<>\[\]]{0,63}):(?:[ \t]+(.*?))?[ \t]*\Z")
-_DELIMITER: Final = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*\Z")
+# Lines come without blanks at their end, so that no pattern has two ways to match them: a line may be of any length.
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z")
+_BOLD: Final = re.compile(r"\*\*([^*]+?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*)\Z")
+_PLAIN: Final = re.compile(r"([A-Z][^:|*`<>\[\]]{0,63}):(?:[ \t]+(.*))?\Z")
+_DELIMITER: Final = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\Z")
 _CONFLICT: Final = re.compile(r"(<{7}|={7}|>{7}|\|{7})( .*)?\Z")
 _CELL: Final = re.compile(r"\\[\\|<]|<br */?>|\|")
 _COMMENT, _COMMENT_END = "<!--", "-->"
@@ -138,23 +139,27 @@ def conflict_marks(lines: Iterable[Line]) -> Iterator[int]:
 
 def heading(line: str) -> tuple[int, str] | None:
     """The level and the text of a heading."""
-    found = _HEADING.match(line)
-    return None if found is None else (len(found[1]), found[2] or "")
+    found = _HEADING.match(line.rstrip())
+    if found is None:
+        return None
+    text = found[2] or ""
+    closed = text.rstrip("#")
+    return len(found[1]), closed.rstrip() if closed != text and (not closed or closed[-1] in " \t") else text
 
 
 def bold_field(line: str) -> tuple[str, str] | None:
     """Key and value of a line such as `**Status:** unread`."""
-    found = _BOLD.match(line)
+    found = _BOLD.match(line.rstrip())
     return None if found is None else (found[1].strip(), found[2])
 
 
 def plain_field(line: str) -> tuple[str, str] | None:
     """Key and value of a line such as `Status: In progress`."""
-    found = _PLAIN.match(line)
+    found = _PLAIN.match(line.rstrip())
     return None if found is None else (found[1].strip(), found[2] or "")
 
 
-class Row(msgspec.Struct, frozen=True):
+class MarkdownRow(msgspec.Struct, frozen=True):
     """One row of a table, as its cells read."""
 
     number: int
@@ -165,11 +170,11 @@ class Table(msgspec.Struct, frozen=True):
     """A table: its header, its rows, and the numbers of its first line and of the line behind it."""
 
     header: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MarkdownRow, ...]
     begin: int
     end: int
 
-    def uneven(self) -> Iterator[Row]:
+    def uneven(self) -> Iterator[MarkdownRow]:
         """The rows that do not have as many cells as the header."""
         return (row for row in self.rows if len(row.cells) != len(self.header))
 
@@ -184,7 +189,7 @@ def tables(lines: Sequence[Line]) -> Iterator[Table]:
         end = place + 2
         while end < len(lines) and _is_row(lines[end]):
             end += 1
-        rows = tuple(Row(line.number, cells(line.text)) for line in lines[place + 2 : end])
+        rows = tuple(MarkdownRow(line.number, cells(line.text)) for line in lines[place + 2 : end])
         yield Table(cells(lines[place].text), rows, lines[place].number, lines[place].number + end - place)
         place = end
 
@@ -195,7 +200,7 @@ def _is_row(line: Line) -> bool:
 
 def is_delimiter(line: Line) -> bool:
     """Whether the line stands between a table's header and its rows."""
-    return line.kind == "text" and "|" in line.text and _DELIMITER.match(line.text) is not None
+    return line.kind == "text" and "|" in line.text and _DELIMITER.match(line.text.strip()) is not None
 
 
 def cells(line: str) -> tuple[str, ...]:

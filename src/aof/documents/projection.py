@@ -38,7 +38,7 @@ class Facts(Protocol):
         ...
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastEvents(msgspec.Struct, frozen=True):
     """The events before the fresh ones, newest first. `applied`: each of them was written to the file once.
 
     It is given where the file is not as AOF has left it: a person has written it, or nobody knows who has.
@@ -91,7 +91,7 @@ class Projection(Protocol):
         """What the events add at the end of the file, as AOF left it; None where the whole text is needed."""
         ...
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         """The files with what the events say, and with what was written before and is missing at their end.
 
         Where the past is given, fresh events may stand in the file already: a writer may have died after writing it.

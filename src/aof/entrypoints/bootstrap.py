@@ -8,9 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
-from aof.adapters import project_folder
 from aof.adapters.notify import fan_out
-from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
 from aof.app.commands import own_run
 from aof.app.fabric import Fabric
@@ -20,7 +18,7 @@ from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.model import times
 from aof.core.model.ids import is_agent_name
-from aof.entrypoints import daemon, exposure
+from aof.entrypoints import daemon, exposure, local_parts
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem import read_only
 from aof.stores.filesystem.archive import transfer
@@ -62,7 +60,7 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
-    trust = _Trust(root)
+    trust = local_parts.TrustedCommands(root)
     return Fabric(
         store,
         clock,
@@ -73,50 +71,11 @@ def open_fabric(
         notifier=_notifier(root, settings, trust),
         workflows=WorkflowPath(root),
         secret=secret,
-        orphans=_Orphans(root, clock),
+        orphans=local_parts.OrphanedProcesses(root, clock),
         trust=trust,
-        project=_Project(root),
+        project=local_parts.LocalProject(root),
         gates=CharterGates(root),
     )
-
-
-class _Trust:
-    """What a person has allowed on this machine; loaded when a command is about to be started."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    @property
-    def folder(self) -> str:
-        """Where a change of it can be seen."""
-        return trust_file(self._root).folder
-
-    def covers(self, command: CommandLine) -> bool:
-        """Whether exactly this command is allowed."""
-        return trust_file(self._root).covers(command)
-
-
-class _Project:
-    """The files of the project; what looks at them is loaded when a document names one."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def has(self, path: str) -> bool:
-        """Whether there is something at a path below the project's folder."""
-        return project_folder.ProjectFolder(self._root).has(path)
-
-
-class _Orphans:
-    """Ends what is left of runs; what that takes is loaded when a lease has ended, which is seldom."""
-
-    def __init__(self, root: str, clock: Clock) -> None:
-        self._root = root
-        self._clock = clock
-
-    def end(self, place: str, attempt: int, run_id: str) -> str | None:
-        """End every process of the run; None when none is left, else why that is not so."""
-        return orphans.ProcessOrphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -257,7 +216,9 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
     with ExitStack() as stack:
         stack.callback(notices.close)
         if channels:
-            stack.enter_context(deliveries().delivering(root, _Trust(root), notices.put, once=once))
+            stack.enter_context(
+                deliveries().delivering(root, local_parts.TrustedCommands(root), notices.put, once=once)
+            )
         if http is not None or doors:
             from aof.entrypoints.serve import Doors, beside
 
@@ -299,7 +260,7 @@ def diagnose(
     if settings.notify.channels:
         from msgspec.structs import replace
 
-        found = replace(found, advice=(*found.advice, *deliveries().advice(root, _Trust(root))))
+        found = replace(found, advice=(*found.advice, *deliveries().advice(root, local_parts.TrustedCommands(root))))
     return found
 
 

@@ -22,7 +22,7 @@ from aof.adapters.system import SystemClock
 from aof.app.commands.trust import of_channel, refusal
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.app.notifications.outbox import Outbox, Plan
+from aof.app.notifications.outbox import DeliveryPlan, Outbox
 from aof.app.notifications.rules import Rules
 from aof.config import ChannelSettings, Settings, load_settings
 from aof.core.errors.base import InvalidInput, Unavailable
@@ -49,7 +49,7 @@ Tell = Callable[[str, str], None]
 class Configured(NamedTuple):
     """A channel of the settings: how it is served, where it leads, and what somebody has to trust."""
 
-    plan: Plan
+    plan: DeliveryPlan
     address: Address
     command: CommandLine
 
@@ -92,7 +92,7 @@ def _configured(root: str, given: ChannelSettings, environment: Mapping[str, str
     rules = Rules(
         statuses=given.status, priorities=given.priority, agents=given.agent, sla=given.sla, handoffs=given.handoff
     )
-    plan = Plan(name=given.name, rules=rules, batch=given.batch, quiet=given.quiet, details=given.details)
+    plan = DeliveryPlan(name=given.name, rules=rules, batch=given.batch, quiet=given.quiet, details=given.details)
     return Configured(plan, address, of_channel(given.name, address.shown, address.digest))
 
 

@@ -19,8 +19,11 @@ from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.documents.projection import Projection
+    from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -242,6 +245,18 @@ class ReadModel(Protocol):
         """How many running tasks occupy each resource."""
         ...
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, as records without bodies; what does not exist is left out."""
+        ...
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health; an agent that it says nothing of can be reached."""
+        ...
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records of handoffs that match, in the order of the log."""
+        ...
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files, without bodies."""
         ...
@@ -253,6 +268,10 @@ class Store(RecordStore, EventLog, ReadModel, Protocol):
     @property
     def working_copy(self) -> WorkingCopy | None:
         """The files of the tasks; None where there are none."""
+        ...
+
+    def audit_files(self, project: str) -> AuditFiles | None:
+        """The audit records of a project as files; None where there are none."""
         ...
 
     def close(self) -> None:

@@ -425,3 +425,35 @@ def test_an_export_takes_the_documents_along(room: Room, fabric: Fabric, worklog
     assert other.fabric.worklog_show().entries == before
     assert (other.root / "WORKLOG.md").read_bytes() == worklog.read_bytes()
     other.fabric.close()
+
+
+@requirement("comms.event.handoff-posted")
+def test_a_handoff_of_the_fabric_writes_its_line_by_itself(fabric: Fabric) -> None:
+    fabric.create("Write it")
+    fabric.claim("001", agent="ada")
+    given = {"from_agent": "ada", "to": ["bob"], "reason": "bob knows the parser", "segment_complete": True}
+    fabric.handoff_new(type="sequential", task_id="001", **given)  # type: ignore[arg-type]
+    *_, last = fabric.worklog_show().entries
+    assert (last["event_type"], last["actor"], last["payload"]["next_owner"]) == ("handoff.posted", "ada", "bob")
+    assert last["links"] == ["TASK-2026-03-02-001"]
+
+
+@requirement("comms.anti-pattern.foreign-edit")
+def test_doctor_puts_changed_and_deleted_entries_back_on_request(
+    fabric: Fabric, worklog: Path, clock: FakeClock
+) -> None:
+    for number in range(4):
+        fabric.worklog_add("escalation.requested", agent="ada", subject=f"Number {number}", body="All is well.")
+        clock.sleep(60)
+    whole = worklog.read_text()
+    entries = parse(whole).entries
+    edited = entries[0].text.replace("well", "lost")
+    worklog.write_text(whole.replace(entries[0].text, edited).replace(f"{entries[1].text}\n\n", ""))
+    problems = {one["code"]: one for one in fabric.worklog_check().problems}
+    assert problems.keys() == {"entry_edited", "entry_deleted"}
+    assert all(word in problems["entry_edited"]["detail"] for word in ("ada", "Number 0", "is well", "is lost"))
+    assert "counter-recommendation" in problems["entry_edited"]["fix"]
+    assert edited in worklog.read_text(), "a check changes nothing"
+    fabric.doctor(fix=True)
+    assert worklog.read_text() == whole
+    assert codes(fabric) == []

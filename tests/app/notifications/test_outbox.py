@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aof.app.notifications.outbox import ELSEWHERE, IDLE, Outbox, Plan
+from aof.app.notifications.outbox import ELSEWHERE, IDLE, DeliveryPlan, Outbox
 from aof.app.notifications.rules import Rules
 from aof.config import load_settings
 from aof.core.model.policy import Policy, SchedulingPolicy
@@ -47,7 +47,7 @@ class Desk:
     def box(self, **given: Any) -> Outbox:
         """An outbox as a new process would have it, started before anything happens."""
         settings: dict[str, Any] = {"name": "team", "batch": 10.0, "quiet": 60.0} | given
-        plan = Plan(**settings)
+        plan = DeliveryPlan(**settings)
         made = Outbox(
             plan,
             self.channel,

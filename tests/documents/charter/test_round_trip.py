@@ -73,7 +73,7 @@ CHANGES = st.one_of(
     st.builds(c.SetParticipant, participant=PEOPLE),
     st.builds(c.SetWindow, cycles=st.integers(1, 9)),
     st.builds(c.SetAcceptance, criteria=st.lists(LINES, min_size=1, max_size=3).map(tuple)),
-    st.builds(c.Tick, number=st.integers(1, 7), done=st.booleans()),
+    st.builds(c.TickItem, number=st.integers(1, 7), done=st.booleans()),
     st.builds(
         c.Sign,
         signature=st.builds(

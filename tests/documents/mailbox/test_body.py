@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aof.core.documents.mailbox.lifecycle import StatusChange
+from aof.core.documents.mailbox.message import Ack
 from aof.documents.escaping import plain
 from aof.documents.mailbox import card, mailbox
-from aof.documents.mailbox.body import contained, original
+from aof.documents.mailbox.body import contained, original, trimmed
 from aof.documents.mailbox.mailbox import Mailbox
-from tests.support.mail import POLICY, cards, message, objections
+from tests.support.mail import AT, POLICY, cards, message, objections
 from tests.support.requirements import requirement
 
 _HOSTILE = [
@@ -54,12 +56,17 @@ def test_a_body_comes_back_as_it_was_given(lines: list[str]) -> None:
 
 @given(_lines)
 def test_a_card_with_any_body_is_one_card_with_that_body(lines: list[str]) -> None:
-    body = plain("\n".join(lines)).strip()
+    body = trimmed(plain("\n".join(lines)))
     before = mailbox.with_message(mailbox.new("Mailbox — x"), message(1), POLICY)
     after = mailbox.with_message(before, message(2, body=body), POLICY)
     box = Mailbox(after)
     assert [place.title for place in box.outline.cards] == ["MSG-20260221-002", "MSG-20260221-001"]
     assert box.card(box.outline.cards[0]).message == message(2, body=body)
+    ack = Ack("bob", AT, "read")
+    answered = Mailbox(
+        mailbox.with_change(after, "MSG-20260221-002", StatusChange("acknowledged", "read"), ack, POLICY)
+    )
+    assert answered.card(answered.outline.cards[0]).message.body == body
     assert box.card(box.outline.cards[1]).message == message(1)
     assert not box.closed_ids
 

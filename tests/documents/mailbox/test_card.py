@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.documents.mailbox.lifecycle import Change
+from aof.core.documents.mailbox.lifecycle import StatusChange
 from aof.core.documents.mailbox.message import Ack
 from aof.documents.mailbox import card, mailbox
 from tests.support.mail import AT, POLICY, message
@@ -57,7 +57,9 @@ def test_a_written_card_has_its_bold_lines_in_order() -> None:
 def test_a_field_that_somebody_added_survives_an_acknowledgement() -> None:
     text = mailbox.with_message(mailbox.new("Mailbox — x"), message(1), POLICY)
     text = text.replace("**Subject:** Question 1", "**Subject:** Question 1\n**Mode:** audit-mirror")
-    after = mailbox.with_change(text, "MSG-20260221-001", Change("acknowledged", "r"), Ack("bob", AT, "r"), POLICY)
+    after = mailbox.with_change(
+        text, "MSG-20260221-001", StatusChange("acknowledged", "r"), Ack("bob", AT, "r"), POLICY
+    )
     assert "**Mode:** audit-mirror" in after
     assert mailbox.Mailbox(after).heads[0].fields == {"Mode": "audit-mirror"}
 
@@ -73,7 +75,9 @@ def test_a_card_as_a_table_says_the_same_as_one_in_bold_lines() -> None:
 @requirement("comms.message.table-card")
 def test_a_change_keeps_the_form_of_a_table() -> None:
     text = mailbox.new("Mailbox — x").replace("## Closed Summary", f"{_TABLE}\n## Closed Summary")
-    after = mailbox.with_change(text, "MSG-20260221-001", Change("actioned", "done"), Ack("bob", AT, "done"), POLICY)
+    after = mailbox.with_change(
+        text, "MSG-20260221-001", StatusChange("actioned", "done"), Ack("bob", AT, "done"), POLICY
+    )
     assert "| Status | actioned |" in after
     assert f"Ack:\n- bob — {AT} — read\n- bob — {AT} — done\n" in after
     found = mailbox.Mailbox(after)

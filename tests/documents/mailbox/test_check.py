@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import Change
+from aof.core.documents.mailbox.lifecycle import StatusChange
 from aof.core.documents.mailbox.message import Ack
 from aof.documents.mailbox import mailbox
-from aof.documents.mailbox.card import Problem
+from aof.documents.mailbox.card import CardProblem
 from aof.documents.mailbox.check import problems
 from tests.support.mail import AT, POLICY, message, objections
 from tests.support.requirements import requirement
@@ -24,10 +24,10 @@ def _box(**given: str) -> str:
 
 def _closed() -> str:
     ack = Ack("ada", AT, "Closed (resolved): thanks")
-    return mailbox.without(_box(), _ID, Change("closed", "thanks", "resolved"), ack, POLICY)[0]
+    return mailbox.without(_box(), _ID, StatusChange("closed", "thanks", "resolved"), ack, POLICY)[0]
 
 
-def _only(text: str, archived: frozenset[str] | None = None) -> Problem:
+def _only(text: str, archived: frozenset[str] | None = None) -> CardProblem:
     (found,) = problems(text, POLICY, archived)
     return found
 
@@ -130,10 +130,12 @@ def test_what_aof_writes_is_in_order_for_the_protocols_own_rules_after_every_ste
             text = mailbox.with_message(text, sent, POLICY)
         elif what == "close":
             ack = Ack("ada", AT, "Closed (resolved): a | b")
-            text, _ = mailbox.without(text, there[which % len(there)], Change("closed", "", "resolved"), ack, POLICY)
+            text, _ = mailbox.without(
+                text, there[which % len(there)], StatusChange("closed", "", "resolved"), ack, POLICY
+            )
         else:
             text = mailbox.with_change(
-                text, there[which % len(there)], Change(what, "r"), Ack("bob", AT, "a | b — c"), POLICY
+                text, there[which % len(there)], StatusChange(what, "r"), Ack("bob", AT, "a | b — c"), POLICY
             )
         assert objections(text) == []
         assert problems(text, POLICY) == []

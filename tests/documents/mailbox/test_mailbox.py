@@ -7,7 +7,7 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import Change
+from aof.core.documents.mailbox.lifecycle import StatusChange
 from aof.core.documents.mailbox.message import Ack
 from aof.documents.mailbox import mailbox
 from aof.documents.mailbox.check import problems
@@ -129,7 +129,7 @@ def test_the_snapshot_counts_what_each_agent_has_not_acknowledged() -> None:
     text = _sent(1, 2)
     assert "| bob | 2 | MSG-20260221-001 | next session |" in text
     for number in (1, 2):
-        text = mailbox.with_change(text, f"MSG-20260221-00{number}", Change("acknowledged", "read"), _ACK, POLICY)
+        text = mailbox.with_change(text, f"MSG-20260221-00{number}", StatusChange("acknowledged", "read"), _ACK, POLICY)
     assert "| bob | 0 | none | none |" in text
     both = mailbox.with_message(_sent(1), message(2, receiver="cyd"), POLICY)
     both = mailbox.with_message(both, message(3, receiver="all"), POLICY)
@@ -142,7 +142,7 @@ def test_the_snapshot_counts_what_each_agent_has_not_acknowledged() -> None:
 @requirement("comms.mailbox.inbox-snapshot")
 def test_one_of_many_receivers_answers_for_itself_only() -> None:
     text = mailbox.with_message(_sent(1), message(2, receiver="all"), POLICY)
-    after = mailbox.with_change(text, "MSG-20260221-002", Change("unread", "read"), _ACK, POLICY)
+    after = mailbox.with_change(text, "MSG-20260221-002", StatusChange("unread", "read"), _ACK, POLICY)
     assert "| bob | 1 | MSG-20260221-001 |" in after
     assert "| maya | 1 | MSG-20260221-002 |" in after
 
@@ -150,8 +150,8 @@ def test_one_of_many_receivers_answers_for_itself_only() -> None:
 @requirement("comms.mailbox.fixed-text")
 def test_a_change_of_status_changes_the_status_and_adds_a_line() -> None:
     text = _sent(1)
-    once = mailbox.with_change(text, _ID, Change("acknowledged", "read"), _ACK, POLICY)
-    twice = mailbox.with_change(once, _ID, Change("actioned", "done"), Ack("bob", AT, "done"), POLICY)
+    once = mailbox.with_change(text, _ID, StatusChange("acknowledged", "read"), _ACK, POLICY)
+    twice = mailbox.with_change(once, _ID, StatusChange("actioned", "done"), Ack("bob", AT, "done"), POLICY)
     card = [line for line in _changed(text, twice) if not line[2:].startswith("|")]
     assert card == [
         "- **Status:** unread",
@@ -165,9 +165,13 @@ def test_a_change_of_status_changes_the_status_and_adds_a_line() -> None:
 def test_a_windows_file_keeps_its_line_ends() -> None:
     text = _HAND.replace("\n", "\r\n")
     after = mailbox.with_message(text, message(2, body="two\nlines"), POLICY)
-    after = mailbox.with_change(after, _ID, Change("acknowledged", "read"), _ACK, POLICY)
+    after = mailbox.with_change(after, _ID, StatusChange("acknowledged", "read"), _ACK, POLICY)
     after, archived = mailbox.without(
-        after, "MSG-20260221-002", Change("closed", "x", "resolved"), Ack("ada", AT, "Closed (resolved): x"), POLICY
+        after,
+        "MSG-20260221-002",
+        StatusChange("closed", "x", "resolved"),
+        Ack("ada", AT, "Closed (resolved): x"),
+        POLICY,
     )
     assert after.count("\n") == after.count("\r\n")
     assert archived.count("\n") == archived.count("\r\n")
@@ -180,7 +184,7 @@ def test_a_closed_card_leaves_the_active_ones_whole() -> None:
     for number in (2, 3, 1):
         one = f"MSG-20260221-00{number}"
         ack = Ack("ada", AT, "Closed (resolved): thanks")
-        text, archived = mailbox.without(text, one, Change("closed", "thanks", "resolved"), ack, POLICY)
+        text, archived = mailbox.without(text, one, StatusChange("closed", "thanks", "resolved"), ack, POLICY)
         assert one not in [head.message_id for head in Mailbox(text).heads]
         assert text.count(one) == 1
         assert f"| {one} | 2026-02-21 | ada -> bob | resolved | thanks |" in text
@@ -226,9 +230,11 @@ def test_after_every_step_the_tables_say_what_the_cards_say(steps: list[tuple[st
             text = mailbox.with_message(text, message(number, receiver="bob" if which % 2 else "cyd"), POLICY)
         elif there and what == "close":
             ack = Ack("ada", AT, "Closed (resolved): x")
-            text, _ = mailbox.without(text, there[which % len(there)], Change("closed", "x", "resolved"), ack, POLICY)
+            text, _ = mailbox.without(
+                text, there[which % len(there)], StatusChange("closed", "x", "resolved"), ack, POLICY
+            )
         elif there:
             status = "acknowledged" if what == "ack" else "actioned"
-            text = mailbox.with_change(text, there[which % len(there)], Change(status, "x"), _ACK, POLICY)
+            text = mailbox.with_change(text, there[which % len(there)], StatusChange(status, "x"), _ACK, POLICY)
         assert objections(text) == []
         assert problems(text, POLICY) == []

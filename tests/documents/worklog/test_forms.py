@@ -13,7 +13,7 @@ from aof.documents.worklog.envelope import event_type, payload
 from aof.documents.worklog.model import EventType
 from aof.documents.worklog.parser import parse, parse_entry
 from aof.documents.worklog.renderer import new
-from aof.documents.worklog.wording import Said, worded
+from aof.documents.worklog.wording import Said, problem, worded
 from tests.support.requirements import requirement
 
 MOMENT = "2026-02-08T14:32:11.000Z"
@@ -100,6 +100,17 @@ def test_a_counter_recommendation_comes_back_whatever_it_says(first: str, second
     assert read.fields["recommended"].strip() == plain(first).strip()
     assert read.fields["counter"].strip() == plain(second).strip()
     assert event_type(read) == "objection.raised"
+
+
+def test_an_entry_of_too_many_words_or_items_is_refused() -> None:
+    long = "a b " * 5_000
+    said = Said(subject="x", other="bob", recommended=long, counter=long, compromise=long, agreed=long, reasons=("z",))
+    refused = worded("objection.raised", said, "ada", MOMENT)
+    assert isinstance(refused, AofError)
+    assert refused.code == "payload_too_large"
+    many = problem("handoff.posted", Said(subject="x", changed=tuple(f"src/{number}.py" for number in range(51))))
+    assert many is not None
+    assert many.code == "payload_too_large"
 
 
 @given(TEXT, TEXT)

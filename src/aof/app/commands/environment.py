@@ -69,7 +69,7 @@ class Environment:
     @cached_property
     def chart(self) -> chart_in_force.ChartInForce:
         """The org chart as decisions and lists see it."""
-        return chart_in_force.ChartInForce(self.org, self.policy)
+        return chart_in_force.ChartInForce(self.org, self.policy, self.store.health)
 
     @cached_property
     def templates(self) -> templates.Templates:

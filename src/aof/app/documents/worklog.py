@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
-    from aof.documents.worklog.envelope import Envelope
+    from aof.documents.worklog.envelope import EntryEnvelope
 
 
 class Pinned(Result, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class WorklogService:
         links: Sequence[str] = (),
         level: int | None = None,
         actor: str | None = None,
-    ) -> Envelope:
+    ) -> EntryEnvelope:
         """Post an entry; which of the parameters it needs depends on its type."""
         kinds = EventType.__args__  # type: ignore[attr-defined]
         if problem := limits.choice("type", type, kinds):
@@ -149,7 +149,7 @@ class WorklogService:
         links: Sequence[str] = (),
         level: int | None = None,
         actor: str | None = None,
-    ) -> Envelope:
+    ) -> EntryEnvelope:
         """Record a decision: an entry, and a row in the decision index."""
         return self.worklog_add(
             "decision.recorded",
@@ -163,7 +163,7 @@ class WorklogService:
             actor=actor,
         )
 
-    def _post(self, command: Any) -> Envelope:
+    def _post(self, command: Any) -> EntryEnvelope:
         done = self._dispatcher.dispatch(command)
         event = done.events[-1]
         entry = parse_entry(event.payload["text"], event.timestamp[:10])
@@ -247,13 +247,13 @@ def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if values is None else tuple(values)
 
 
-def _retyped(found: Envelope, kind: str) -> Envelope:
+def _retyped(found: EntryEnvelope, kind: str) -> EntryEnvelope:
     import msgspec
 
     return msgspec.structs.replace(found, event_type=kind)
 
 
-def _built(one: Envelope) -> dict[str, Any]:
+def _built(one: EntryEnvelope) -> dict[str, Any]:
     import msgspec
 
     built: dict[str, Any] = msgspec.to_builtins(one)

@@ -1,19 +1,26 @@
-"""The check of the WORKLOG: the file, its archive, the log and the tasks held against each other. Only reads."""
+"""The check of the WORKLOG: the file, its archive, the log and the tasks held against each other.
+
+Only reads, but for `restore`, which is asked for by itself. Must not know how entries are written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aof.app.commands import unit_of_work
 from aof.app.documents import reading
 from aof.core.documents import speakers
 from aof.core.documents.mailbox import facts
 from aof.core.errors.base import AofError
+from aof.core.model.ids import OURSELVES
 from aof.core.model.times import millis
 from aof.core.validation.findings import Finding
 from aof.documents.conflicts import anti_patterns
-from aof.documents.worklog import check, projection
+from aof.documents.projection import lock_of
+from aof.documents.worklog import check, projection, restoration
 from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Worklog
 from aof.documents.worklog.parser import parse
+from aof.ports.store import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +63,21 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
         _, ack = facts.change_in(event.payload)
         found.setdefault(event.payload["messageId"], set()).add(ack.actor)
     return found
+
+
+def restore(environment: Environment) -> None:
+    """Put back entries that were changed or deleted, as the log has them."""
+    found = reading.texts(environment, NAME, PATH, ARCHIVE)
+    entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
+    types = projection.WorklogFile(environment.policy).types
+    events = (event for event in environment.store.events() if event.type.startswith(types))
+    lost = check.lost_entries(entries, events, lambda task_id: _title(environment, task_id))
+    if (draft := restoration.draft(lost)) is None:
+        return
+    names, policy = frozenset({lock_of(NAME)}), reading.policy_of(environment)
+    with environment.store.unit(Scope(names=names)) as unit:
+        unit.commit((draft,), actor=OURSELVES, agent=None, now=environment.clock.now())
+        unit_of_work.follow(unit, names, policy)
 
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.app.handoffs import results
 from aof.core.handoffs import context as contexts
 from aof.core.handoffs import decisions, file_locks, preflight, shared_context
@@ -166,7 +167,9 @@ class SharedWorkService:
         (event,) = self._done(preflight.Preflight, task_id, given | {"run": run, "actor": actor}).events
         ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
         warnings = event.payload.get("warnings", [])
-        return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, results.Preflighted)
+        return msgspec.convert(
+            ruled | {"taskId": event.task_id, "warnings": warnings}, prepare_type(results.Preflighted)
+        )
 
     def _top(self, task: Task) -> Task:
         here = self._environment

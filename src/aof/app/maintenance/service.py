@@ -6,6 +6,7 @@ Must not know how a store keeps anything; it finds, and the core judges.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from aof.app import faults
 from aof.app.commands.environment import Environment
@@ -132,6 +133,7 @@ def doctor(
             settle(store, clock, policy, task_id)
         else:
             files.quarantine(task_id)
+    _restore_documents(Environment(store, clock, policy, org=org))
     say("looking again")
     after, advice = _problems(store, clock, policy, org)
     left = {*after, *advice}
@@ -153,6 +155,14 @@ def _problems(
     if problems:
         return problems, found.advice  # documents follow from what must be right first
     return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+
+
+def _restore_documents(environment: Environment) -> None:
+    """Undo what was done to entries that are never edited; what cannot be undone is told."""
+    from aof.app.documents import worklog_check
+
+    with suppress(AofError, OSError):
+        worklog_check.restore(environment)
 
 
 def _of_documents(environment: Environment) -> Iterator[Problem]:

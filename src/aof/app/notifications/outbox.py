@@ -32,7 +32,7 @@ _REMEMBERED: Final = 500
 Tell = Callable[[str, str], None]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How a channel is served: its name, what it takes, and the seconds that news waits for company.
 
     The same news is not repeated within `quiet` seconds. Without `details` a message has IDs and statuses only.
@@ -50,7 +50,7 @@ class Outbox:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: DeliveryPlan,
         channel: Channel,
         *,
         log: EventLog,

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from aof.app.operations.rows import (
-    charter,
-    conflicts,
+    audit,
     control,
     handoffs,
-    mail,
     maintenance,
     org,
     queries,
@@ -20,8 +18,8 @@ from aof.app.operations.rows import (
     shared_work,
     tasks,
     workflows,
-    worklog,
 )
+from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -39,8 +37,8 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *shared_work.ROWS,
-    *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
+    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

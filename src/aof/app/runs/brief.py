@@ -14,7 +14,7 @@ import msgspec
 from aof.app.documents.mailbox import mail_brief
 from aof.app.runs import hop_brief
 from aof.app.runs.fenced_text import quoted
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run
 from aof.core.model.task import Task
@@ -35,7 +35,7 @@ def brief(
     hop: str | None = None,
     *,
     handed: Sequence[Handoff] = (),
-    mail: Sequence[Message] = (),
+    mail: Sequence[MailMessage] = (),
 ) -> str:
     """The task with everything that it asks for, what earlier runs came to, its agent's mail, and how to report."""
     parts = [f"# Task {task.id}", f"Run {run_id}, priority {task.priority}.", _WHOSE]

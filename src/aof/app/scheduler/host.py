@@ -59,7 +59,7 @@ class _Hosted(msgspec.Struct):
 
 
 class Hosting:
-    """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
+    """Keeps the contracts of `WorkerHost` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
         self._environment = fabric.services.environment

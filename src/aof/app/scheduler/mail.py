@@ -9,6 +9,7 @@ from aof.app.documents import reading
 from aof.app.documents.mailbox import response_times
 from aof.core.errors.base import AofError
 from aof.core.scheduling.snapshot import Action
+from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def escalations(here: Environment, faults: Faults, *, dry_run: bool) -> tuple[Ac
             if dry_run or response_times.escalate(here, policy, late):
                 reason = f"{late.message_id}: {late.agent} did not acknowledge it within the {late.tier} window"
                 done.append(Action(action=_WHAT, task_id="", reason=reason, message_id=late.message_id))
-    except AofError as error:
+    except (AofError, ports.ScopeTooNarrow) as error:  # the latter: somebody has deleted the lock meanwhile
         faults.note(_WHAT, "", error)
     return tuple(done)
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class DocumentFinding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing; an error makes a check fail, a warning does not."""
 
     line: int

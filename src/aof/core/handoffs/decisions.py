@@ -14,7 +14,7 @@ from aof.core.errors.base import Call
 from aof.core.errors.guards import BudgetTooSmall
 from aof.core.handoffs.context import oversize
 from aof.core.handoffs.lifecycle.initiation import Initiate
-from aof.core.handoffs.lifecycle.proposal import Proposal
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.handoffs.shared_context import OnContext, Place
 from aof.core.model.commands import NeedsOf
 from aof.core.model.events import Draft
@@ -92,9 +92,9 @@ class RecordDecision(OnContext, frozen=True, kw_only=True):
         )
 
     def _escalation(self, agent: str, risk: Risk) -> Initiate:
-        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if name != "proposal"}
+        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if hasattr(self, name)}
         text = self.description.strip()
-        proposal = Proposal(type="escalation", reason=_REASON, rationale=text, risk=risk, trigger="escalation")
+        proposal = HandoffProposal(type="escalation", reason=_REASON, rationale=text, risk=risk, trigger="escalation")
         return Initiate(**whole | {"agent": agent}, proposal=proposal)
 
 

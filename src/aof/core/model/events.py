@@ -23,6 +23,8 @@ _REMARKS: Final = frozenset(
         "http.authentication.failed",
         "agent.turn.began",
         "agent.turn.ended",
+        "agent.unavailable",
+        "agent.available",
         "handoff.refused",
     }
 )

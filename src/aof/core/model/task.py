@@ -201,7 +201,7 @@ class Task(_Part, frozen=True, kw_only=True):
     @property
     def awaits_answer(self) -> bool:
         """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
-        return any(one.moves and one.state != "accepted" for one in self.handoffs)
+        return not self.gated and any(one.moves and one.state != "accepted" for one in self.handoffs)
 
     @property
     def last_run(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from aof.core.documents.charter import changes as c
 from aof.core.documents.charter import model
 from aof.documents.charter import render
-from aof.documents.charter.outline import Section, fields, sections, subsections
+from aof.documents.charter.outline import CharterSection, fields, sections, subsections
 from aof.documents.charter.parse import named
 from aof.documents.markdown import ending, heading, row, split, table, tables
 
@@ -106,7 +106,7 @@ def _acceptance(text: str, change: c.SetAcceptance) -> str:
     return _spliced(text, begin, begin + (1 if old else 0), wanted)
 
 
-def _tick(text: str, change: c.Tick) -> str:
+def _tick(text: str, change: c.TickItem) -> str:
     text, section = _present(text, 10)
     boxes = [line for line in section.lines if line.kind == "text" and line.text.lstrip()[:3] in _BOXES]
     if not 1 <= change.number <= len(boxes):
@@ -156,7 +156,7 @@ def _at(cells: Sequence[str], place: int) -> str:
     return named(cells[place]) if place < len(cells) else ""
 
 
-def _present(text: str, number: int) -> tuple[str, Section]:
+def _present(text: str, number: int) -> tuple[str, CharterSection]:
     """The section with that number, made where it is missing: before the next one, else at the end."""
     known = sections(text)
     found = next((section for section in known if section.number == number), None)
@@ -170,7 +170,9 @@ def _present(text: str, number: int) -> tuple[str, Section]:
     return text, next(section for section in sections(text) if section.number == number)
 
 
-def _with_row(text: str, section: Section, cells: Sequence[str], matches: Callable[[tuple[str, ...]], bool]) -> str:
+def _with_row(
+    text: str, section: CharterSection, cells: Sequence[str], matches: Callable[[tuple[str, ...]], bool]
+) -> str:
     """A row in the place of the one that matches, else below the last one; a table is made where there is none."""
     known = list(tables(section.lines))
     for found in (one for each in known for one in each.rows):
@@ -191,7 +193,7 @@ def _without_row(text: str, number: int, matches: Callable[[tuple[str, ...]], bo
     return text
 
 
-def _behind(section: Section) -> int:
+def _behind(section: CharterSection) -> int:
     """The number of the line behind the last one of a section that says something."""
     last = section.line
     for line in section.lines:
@@ -224,6 +226,6 @@ _EDITS: dict[type[c.Change], Callable[[str, Any], str]] = {
     c.SetGate: _gate,
     c.SetWindow: _window,
     c.SetAcceptance: _acceptance,
-    c.Tick: _tick,
+    c.TickItem: _tick,
     c.Sign: _sign,
 }

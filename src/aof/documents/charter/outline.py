@@ -17,7 +17,7 @@ _SECTION, _SUBSECTION = 2, 3
 _BULLET: Final = re.compile(r"[ \t]*[-*+][ \t]+(.*)\Z")
 
 
-class Section(msgspec.Struct, frozen=True):
+class CharterSection(msgspec.Struct, frozen=True):
     """A section from its heading to the next: its number (0 for an unknown one), and its lines without the heading."""
 
     number: int
@@ -36,7 +36,7 @@ class Section(msgspec.Struct, frozen=True):
         return not any(line.text.strip() and line.kind != "comment" for line in self.lines)
 
 
-def sections(text: str) -> tuple[Section, ...]:
+def sections(text: str) -> tuple[CharterSection, ...]:
     """The sections of a charter in the order of the file."""
     lines = scan(text)
     begins = [
@@ -46,7 +46,7 @@ def sections(text: str) -> tuple[Section, ...]:
     ]
     ends = [place for place, _ in begins[1:]] + [len(lines)]
     return tuple(
-        Section(number_of(title), title, lines[place].number, tuple(lines[place + 1 : end]))
+        CharterSection(number_of(title), title, lines[place].number, tuple(lines[place + 1 : end]))
         for (place, title), end in zip(begins, ends, strict=False)
     )
 
@@ -77,7 +77,7 @@ def fields(lines: Sequence[Line]) -> Iterator[tuple[str, str, int]]:
                 yield *found, line.number
 
 
-def subsections(section: Section) -> Iterator[tuple[str, int, tuple[Line, ...]]]:
+def subsections(section: CharterSection) -> Iterator[tuple[str, int, tuple[Line, ...]]]:
     """Title, line and lines of each subsection."""
     begins = [
         (place, found[1])

@@ -11,7 +11,7 @@ from typing import Final
 
 from aof.core.documents.charter import model
 from aof.core.documents.charter.model import Charter
-from aof.documents.charter.outline import Section, fields, sections, subsections
+from aof.documents.charter.outline import CharterSection, fields, sections, subsections
 from aof.documents.markdown import Line, tables
 
 _NOBODY: Final = frozenset({"", "-", "–", "—", "none", "n/a"})  # noqa: RUF001 - dashes that people type
@@ -29,7 +29,7 @@ _LONGEST_DELAY: Final = 30 * 86_400
 
 def parse(text: str) -> Charter:
     """The charter that a text holds; the first section of a number counts."""
-    found: dict[int, Section] = {}
+    found: dict[int, CharterSection] = {}
     for section in sections(text):
         found.setdefault(section.number, section)
     facts = {number: _fields(section) for number, section in found.items()}
@@ -82,14 +82,14 @@ def seconds(value: str) -> int:
     return min(int(found[1]) * _SECONDS[found[2].casefold()], _LONGEST_DELAY) if found else 0
 
 
-def _fields(section: Section | None) -> dict[str, str]:
+def _fields(section: CharterSection | None) -> dict[str, str]:
     told: dict[str, str] = {}
     for key, value, _ in fields(section.lines) if section else ():
         told.setdefault(key.casefold(), value.strip().strip("`"))
     return told
 
 
-def _rows(section: Section | None, least: int) -> list[tuple[tuple[str, ...], int]]:
+def _rows(section: CharterSection | None, least: int) -> list[tuple[tuple[str, ...], int]]:
     """The rows of all tables in a section, filled up with empty cells."""
     if section is None:
         return []
@@ -101,14 +101,14 @@ def _rows(section: Section | None, least: int) -> list[tuple[tuple[str, ...], in
     ]
 
 
-def _roster(section: Section | None) -> tuple[model.Participant, ...]:
+def _roster(section: CharterSection | None) -> tuple[model.Participant, ...]:
     return tuple(
         model.Participant(role=role, agent=named(agent), model=named(kind), lane=named(lane), line=line)
         for (role, agent, kind, lane, *_), line in _rows(section, 4)
     )
 
 
-def _lanes(section: Section | None) -> tuple[model.Lane, ...]:
+def _lanes(section: CharterSection | None) -> tuple[model.Lane, ...]:
     return tuple(
         model.Lane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
         for (lane, owner, scope, *_), line in _rows(section, 3)
@@ -125,7 +125,7 @@ def _governance(told: Mapping[str, str]) -> model.Governance:
     )
 
 
-def _gates(section: Section | None) -> tuple[model.Gate, ...]:
+def _gates(section: CharterSection | None) -> tuple[model.Gate, ...]:
     found: list[model.Gate] = []
     for key, value, line in fields(section.lines) if section else ():
         name, _, inside = key.partition("(")
@@ -139,7 +139,7 @@ def _gates(section: Section | None) -> tuple[model.Gate, ...]:
     return tuple(found)
 
 
-def _escalation(section: Section | None) -> model.Escalation:
+def _escalation(section: CharterSection | None) -> model.Escalation:
     if section is None:
         return model.Escalation()
     told = _fields(section)
@@ -153,7 +153,7 @@ def _escalation(section: Section | None) -> model.Escalation:
     )
 
 
-def _levels(section: Section) -> list[tuple[int, str, str]]:
+def _levels(section: CharterSection) -> list[tuple[int, str, str]]:
     """Number, name and window of each level, from a table or a numbered list."""
     found = [
         (int(level), name, window)
@@ -172,11 +172,11 @@ def _said(line: Line) -> str | None:
     return found[1] if found else None
 
 
-def _numbered(section: Section | None) -> tuple[str, ...]:
+def _numbered(section: CharterSection | None) -> tuple[str, ...]:
     return tuple(said for line in section.lines if (said := _said(line))) if section else ()
 
 
-def _handshakes(section: Section | None) -> tuple[model.Signature, ...]:
+def _handshakes(section: CharterSection | None) -> tuple[model.Signature, ...]:
     found: list[model.Signature] = []
     for title, line, lines in subsections(section) if section else ():
         told: dict[str, str] = {}
@@ -198,7 +198,7 @@ def _handshakes(section: Section | None) -> tuple[model.Signature, ...]:
     return tuple(found)
 
 
-def _checklist(section: Section | None) -> tuple[model.Item, ...]:
+def _checklist(section: CharterSection | None) -> tuple[model.Item, ...]:
     return tuple(
         model.Item(text=found[2], done=found[1] != " ", line=line.number)
         for line in (section.lines if section else ())

@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.documents.charter.changes import unpacked
 from aof.core.documents.charter.model import Charter
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
 from aof.documents.charter.edit import apply
 from aof.documents.charter.render import render
-from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
 
 NAME: Final = "CHARTER"
 PATH: Final = "SESSION_CHARTER.md"
@@ -35,7 +36,7 @@ class CharterDocument:
         """Nothing is ever added at the end only."""
         return None
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:  # noqa: ARG002 - the contract
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """What a person has changed since stays; what nobody knows to be written is looked for, newest first."""
         text = files.text(PATH)
         missing: list[Event] = []
@@ -56,7 +57,7 @@ def changed(text: str, event: Event) -> str:
     """The text after an event; one that cannot be read changes nothing."""
     try:
         if event.type == CREATED:
-            return text or render(msgspec.convert(event.payload["charter"], Charter))
+            return text or render(msgspec.convert(event.payload["charter"], prepare_type(Charter)))
         return apply(text, unpacked(event.payload["changes"])) if text else text
     except (KeyError, msgspec.ValidationError):
         return text

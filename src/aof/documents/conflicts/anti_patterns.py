@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from aof.core.documents.finding import Finding
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.finding import DocumentFinding
+from aof.core.documents.mailbox.message import MailMessage
 from aof.documents.worklog.envelope import LINK, envelopes, links
 from aof.documents.worklog.model import Decided, Entry
 
@@ -26,11 +26,11 @@ _WORK: Final = ("handoff", "quick")
 
 
 def only_in_mailbox(
-    cards: Iterable[tuple[int, Message]],
-    closed: Iterable[Message],
+    cards: Iterable[tuple[int, MailMessage]],
+    closed: Iterable[MailMessage],
     entries: Sequence[Entry],
     decisions: Sequence[Decided],
-) -> Iterator[Finding]:
+) -> Iterator[DocumentFinding]:
     """Messages that decided or handed over something of which the WORKLOG knows nothing."""
     decided = {link for entry in entries if entry.form == "decision" for link in links(entry)}
     decided |= {link for row in decisions for link in LINK.findall(f"{row.decision} {row.section}")}
@@ -38,19 +38,19 @@ def only_in_mailbox(
     for line, message in (*there, *((1, message) for message in closed)):
         if _decides(message) and message.message_id not in decided:
             what = f"{message.message_id} was decided, and no decision of the WORKLOG names it"
-            yield Finding(line, "decision_only_in_mailbox", f"{what}; record it: aof worklog decide … --link")
+            yield DocumentFinding(line, "decision_only_in_mailbox", f"{what}; record it: aof worklog decide … --link")
     for line, message in there:
         said = f"{message.subject}\n{message.body}\n" + "\n".join(message.fields.values())
         if message.type == "handoff-ready" and not handed_over(entries, message.sender, said):
             what = f"{message.message_id} says that work is ready, and no handoff of {message.sender} is in the WORKLOG"
-            yield Finding(line, "handoff_only_in_mailbox", what)
+            yield DocumentFinding(line, "handoff_only_in_mailbox", what)
         recorded = _decides(message) and message.message_id in decided
         if recorded and message.acks and not _REFERS.search(message.acks[-1].reason):
             what = f"the last answer to {message.message_id} does not refer to its decision in the WORKLOG"
-            yield Finding(line, "decision_not_referred_to", what, "warning")
+            yield DocumentFinding(line, "decision_not_referred_to", what, "warning")
 
 
-def _decides(message: Message) -> bool:
+def _decides(message: MailMessage) -> bool:
     resolved = message.status == "closed" and message.disposition == "resolved"
     return message.type == "decision-required" and (message.status == "actioned" or resolved)
 
@@ -66,7 +66,7 @@ def _hands(entry: Entry, sender: str) -> bool:
     return entry.form in _WORK and sender in (entry.actor, entry.owner)
 
 
-def unproven_agreements(entries: Sequence[Entry], acks: Mapping[str, AbstractSet[str]]) -> Iterator[Finding]:
+def unproven_agreements(entries: Sequence[Entry], acks: Mapping[str, AbstractSet[str]]) -> Iterator[DocumentFinding]:
     """Decisions that claim somebody's agreement, of whom no entry, answer or decision tells so.
 
     `acks` are those who have answered each message.
@@ -81,7 +81,7 @@ def unproven_agreements(entries: Sequence[Entry], acks: Mapping[str, AbstractSet
             told = any(linked & {*other.links, other.event_id} for other in others)
             if not told and not any(name in acks.get(link, ()) for link in one.links):
                 what = f"'{entry.subject[:60]}' says that {name} agrees, and nothing of {name} says so"
-                yield Finding(entry.line, "agreement_unproven", what)
+                yield DocumentFinding(entry.line, "agreement_unproven", what)
 
 
 def _claimed(entry: Entry) -> list[str]:

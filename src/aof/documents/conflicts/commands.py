@@ -76,7 +76,7 @@ class Object(Follow, frozen=True, kw_only=True):
         return None
 
 
-class Settle(Follow, frozen=True, kw_only=True):
+class SettleConflict(Follow, frozen=True, kw_only=True):
     """The agents agree, or the maintainer decides: a decision that links to a disagreement or a proposal."""
 
     conflict: str

@@ -73,7 +73,7 @@ class Dispute(_Part, frozen=True, kw_only=True):
         return self.settled_by is None
 
 
-class Review(_Part, frozen=True, kw_only=True):
+class ConflictReview(_Part, frozen=True, kw_only=True):
     """What waits for the maintainer: an escalation that no decision links to."""
 
     id: str
@@ -88,7 +88,7 @@ class Standing(_Part, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...] = ()
     disputes: tuple[Dispute, ...] = ()
-    reviews: tuple[Review, ...] = ()
+    reviews: tuple[ConflictReview, ...] = ()
 
     def dispute(self, link: str) -> Dispute | None:
         """The disagreement that an entry began or belongs to."""
@@ -197,11 +197,11 @@ def due(deadline: str) -> int | None:
     return begin if found[2] else begin + _DAY_MS
 
 
-def _reviews(known: _Known) -> Iterator[Review]:
+def _reviews(known: _Known) -> Iterator[ConflictReview]:
     for name, entry in known.of("escalation"):
         about = tuple(link for link in known.links[name])
         if known.deciding(name, *(link for link in about if link.startswith(("WL-", "PROP-", "MSG-")))) is None:
-            yield Review(
+            yield ConflictReview(
                 id=name,
                 agent=entry.actor,
                 subject=str(entry.fields.get("Escalation") or entry.subject),

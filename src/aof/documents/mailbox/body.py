@@ -17,6 +17,13 @@ from aof.documents.markdown import code_blocks
 _OWN: Final = re.compile(r"(\s*)(\\*)(?=\*\*|\|\s*Field\s*\|)|((?: {4}|\s*[^\S ])\s*)(\\*)(?=#{1,6}(?:\s|\Z)|---)")
 
 
+def trimmed(text: str) -> str:
+    """The text without blank lines around it; spaces at its end are no text either."""
+    lines = text.rstrip().split("\n")
+    first = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
+    return "\n".join(lines[first:])
+
+
 def contained(body: str) -> str:
     """The body as it stands in a card."""
     lines = escaping.contained(body).split("\n")

@@ -19,7 +19,7 @@ from aof.core.documents.mailbox.message import (
     PRIORITIES,
     TYPES,
     Ack,
-    Message,
+    MailMessage,
     is_message_id,
 )
 from aof.documents.mailbox import body as bodies
@@ -52,7 +52,7 @@ _QUICK: Final = re.compile(
 )
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class CardProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something that is wrong with a file, by its line."""
 
     line: int
@@ -68,22 +68,22 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     item of a list where `listed`.
     """
 
-    message: Message
+    message: MailMessage
     form: Literal["bold", "table"]
     raw_status: str
     status_line: int | None
     ack_after: int
     listed: bool
-    problems: tuple[Problem, ...]
+    problems: tuple[CardProblem, ...]
 
 
 @lru_cache(maxsize=4096)  # from one command to the next, most cards stay as they are
-def quick(text: str) -> Message | None:
+def quick(text: str) -> MailMessage | None:
     """The message of a card in exactly our own form, without its body and acknowledgements; None for any other."""
     found = _QUICK.match(text)
     if found is None:
         return None
-    return Message(
+    return MailMessage(
         message_id=found[1],
         sender=found[2],
         receiver=found[3],
@@ -107,7 +107,7 @@ class _Reading:
         self.values: dict[str, str] = {}
         self.places: dict[str, int] = {}
         self.extra: dict[str, str] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[CardProblem] = []
 
     def field(self, name: str, value: str, place: int) -> None:
         known = _KNOWN.get(name.lower())
@@ -119,7 +119,7 @@ class _Reading:
             self.values[known], self.places[known] = value, place
 
     def problem(self, place: int, code: str, detail: str, *, warning: bool = False) -> None:
-        self.problems.append(Problem(place, code, detail, "warning" if warning else "error"))
+        self.problems.append(CardProblem(place, code, detail, "warning" if warning else "error"))
 
 
 def read(text: str) -> Card:
@@ -133,7 +133,7 @@ def read(text: str) -> Card:
     acks, kept, ack_after, listed = _body(reading, form, begin, end)
     title = reading.lines[0].strip().removeprefix("###").strip().rstrip("#").strip()
     return Card(
-        message=_message(reading, title, acks, bodies.original("\n".join(kept).strip("\n"))),
+        message=_message(reading, title, acks, bodies.original(bodies.trimmed("\n".join(kept)))),
         form=form,
         raw_status=reading.values.get("Status", ""),
         status_line=reading.places.get("Status"),
@@ -223,7 +223,7 @@ def _ack(reading: _Reading, place: int, text: str) -> Ack:
     return Ack(parts[0] if len(parts) > 1 else "", parts[1] if len(parts) > 1 else "", parts[-1])
 
 
-def _message(reading: _Reading, title: str, acks: list[Ack], body: str) -> Message:
+def _message(reading: _Reading, title: str, acks: list[Ack], body: str) -> MailMessage:
     values = reading.values
     sender, receiver = _parties(reading)
     status, disposition = _status(reading)
@@ -239,7 +239,7 @@ def _message(reading: _Reading, title: str, acks: list[Ack], body: str) -> Messa
         if value not in allowed and name in values:
             detail = f"{name} {values[name][:40]!r} is none of {', '.join(allowed)}"
             reading.problem(reading.places[name], f"unknown_{name.lower()}", detail)
-    return Message(
+    return MailMessage(
         message_id=title,
         sender=sender,
         receiver=receiver,

@@ -15,9 +15,9 @@ from aof.core.model.policy import Policy
 from aof.documents.mailbox import mailbox
 from aof.documents.mailbox.mailbox import ack_line, opened
 from aof.documents.mailbox.outline import CLOSED
-from aof.documents.mailbox.tables import Edit, edited
+from aof.documents.mailbox.tables import TableEdit, edited
 from aof.documents.markdown import ending, with_ending
-from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
 
 _OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
 _UNTOLD = (facts.ESCALATED, facts.SETTLED)  # nothing in these files tells of it
@@ -37,7 +37,7 @@ class MailboxDocument:
         """New messages go on top: nothing is ever added at the end."""
         return None
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """The mailbox and its archive with what the events say."""
         writing = _Writing(files, self._policy)
         if past is not None and not past.applied and "\0" in writing.text:
@@ -49,7 +49,7 @@ class MailboxDocument:
         return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
 
 
-def _missing(writing: _Writing, past: Past | None) -> list[Event]:
+def _missing(writing: _Writing, past: PastEvents | None) -> list[Event]:
     """The events, oldest first, that were not written yet.
 
     They were written in order, so that everything before one that is there is there as well. Where each was written
@@ -161,4 +161,4 @@ def without_rows(text: str, ids: frozenset[str]) -> str:
     """The text without these rows of the closed summary."""
     table = opened(text).table(CLOSED)
     rows = table.rows if table is not None else ()
-    return edited(text, [Edit(row.start, row.end, "") for row in rows if row.cells and row.cells[0] in ids])
+    return edited(text, [TableEdit(row.start, row.end, "") for row in rows if row.cells and row.cells[0] in ids])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.documents.mailbox.card import Card
 from aof.documents.mailbox.mailbox import Mailbox
 from aof.documents.mailbox.outline import CLOSED, INBOX, QUEUE
@@ -66,7 +66,7 @@ def _active(card: Card) -> dict[str, Any]:
     }
 
 
-def _fields(message: Message) -> dict[str, str]:
+def _fields(message: MailMessage) -> dict[str, str]:
     named = {
         "from": message.sender,
         "to": message.receiver,

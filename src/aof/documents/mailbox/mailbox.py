@@ -12,15 +12,15 @@ from typing import Final
 import msgspec
 
 from aof.core.documents.mailbox import inbox
-from aof.core.documents.mailbox.lifecycle import Change
-from aof.core.documents.mailbox.message import Ack, Message
+from aof.core.documents.mailbox.lifecycle import StatusChange
+from aof.core.documents.mailbox.message import Ack, MailMessage
 from aof.core.model.policy import Policy
 from aof.documents.mailbox import body as bodies
 from aof.documents.mailbox import card as cards
 from aof.documents.mailbox.card import FIELDS, Card
 from aof.documents.mailbox.outline import ACTIVE, CLOSED, INBOX, QUEUE, SECTIONS, CardPlace, Outline, outline
 from aof.documents.mailbox.tables import (
-    Edit,
+    TableEdit,
     TablePlace,
     closed_edit,
     edited,
@@ -50,11 +50,11 @@ class Mailbox:
         return outline(self.text)
 
     @cached_property
-    def heads(self) -> tuple[Message, ...]:
+    def heads(self) -> tuple[MailMessage, ...]:
         """The messages of all cards, newest first; a body or acknowledgement is read only where it may matter."""
         return tuple(self._head(place) for place in self.outline.cards)
 
-    def _head(self, place: CardPlace) -> Message:
+    def _head(self, place: CardPlace) -> MailMessage:
         text = self.text[place.start : place.end]
         message = cards.quick(text)
         if message is None:
@@ -68,7 +68,8 @@ class Mailbox:
 
     def places(self, message_id: str) -> list[CardPlace]:
         """Every card with that ID; more than one is a mistake of somebody."""
-        return self._by_id.get(message_id, [])
+        found: list[CardPlace] = self._by_id.get(message_id, [])
+        return found
 
     @cached_property
     def _by_id(self) -> dict[str, list[CardPlace]]:
@@ -118,7 +119,7 @@ def new(title: str) -> str:
     return "\n".join(lines)
 
 
-def render(message: Message) -> str:
+def render(message: MailMessage) -> str:
     """The card of a message as we write it."""
     values = {
         "From": f"{message.sender} -> {message.receiver}",
@@ -158,7 +159,7 @@ def complete(text: str, title: str) -> str:
     return text.rstrip("\r\n") + with_ending("\n\n" + "\n".join(lines), eol)
 
 
-def with_message(text: str, message: Message, policy: Policy) -> str:
+def with_message(text: str, message: MailMessage, policy: Policy) -> str:
     """The text with a new card on top."""
     box = opened(text)
     active = box.outline.section(ACTIVE)
@@ -166,16 +167,16 @@ def with_message(text: str, message: Message, policy: Policy) -> str:
     written = with_ending(unix(render(message)), box.eol)
     if box.outline.cards:
         at = box.outline.cards[0].start
-        edit = Edit(at, at, f"{written}{box.eol}---{box.eol}{box.eol}")
+        edit = TableEdit(at, at, f"{written}{box.eol}---{box.eol}{box.eol}")
     else:
         before = text[active.inner : active.end].rstrip()
         start = active.inner + len(before)
         head = box.eol * (2 if before else 1) if active.inner and text[active.inner - 1] == "\n" else box.eol * 2
-        edit = Edit(start, active.end, head + written + box.eol)
+        edit = TableEdit(start, active.end, head + written + box.eol)
     return settled(box, policy, (message, *box.heads), [edit])
 
 
-def with_change(text: str, message_id: str, change: Change, ack: Ack, policy: Policy) -> str:
+def with_change(text: str, message_id: str, change: StatusChange, ack: Ack, policy: Policy) -> str:
     """The text with a card's new status and one acknowledgement more."""
     box = opened(text)
     place = box.places(message_id)[0]
@@ -186,14 +187,14 @@ def with_change(text: str, message_id: str, change: Change, ack: Ack, policy: Po
     return settled(box, policy, heads, edits, own=place)
 
 
-def without(text: str, message_id: str, change: Change, ack: Ack, policy: Policy) -> tuple[str, str]:
+def without(text: str, message_id: str, change: StatusChange, ack: Ack, policy: Policy) -> tuple[str, str]:
     """The text without a card that is closed, with its row in the summary; and the card, for the archive."""
     box = opened(text)
     place = box.places(message_id)[0]
     card = box.card(place)
     index = box.outline.cards.index(place)
     own = [
-        Edit(edit.start - place.start, edit.end - place.start, edit.text)
+        TableEdit(edit.start - place.start, edit.end - place.start, edit.text)
         for edit in _card_edits(box, place, card, change.status, ack)
     ]
     archived = edited(text[place.start : _content_end(text, place)], own)
@@ -215,8 +216,8 @@ def without(text: str, message_id: str, change: Change, ack: Ack, policy: Policy
 def settled(
     box: Mailbox,
     policy: Policy,
-    heads: tuple[Message, ...],
-    edits: list[Edit],
+    heads: tuple[MailMessage, ...],
+    edits: list[TableEdit],
     *,
     own: CardPlace | None = None,
     gone: str | None = None,
@@ -235,7 +236,7 @@ def settled(
     return edited(box.text, edits)
 
 
-def _renamed(box: Mailbox, own: CardPlace | None) -> list[Edit]:
+def _renamed(box: Mailbox, own: CardPlace | None) -> list[TableEdit]:
     """The edits that write `unread` where a person wrote `new`, in all other cards."""
     found = []
     for place in box.others:
@@ -247,7 +248,7 @@ def _renamed(box: Mailbox, own: CardPlace | None) -> list[Edit]:
     return found
 
 
-def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ack) -> list[Edit]:
+def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ack) -> list[TableEdit]:
     edits = []
     if status != card.raw_status and card.status_line is not None:
         edits.append(_status_edit(box.text, place, card, status))
@@ -258,16 +259,16 @@ def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ac
     else:
         line = ack_line(ack) if last.lower().startswith("**ack") else f"\n{ack_line(ack)}"
     begin = "" if box.text[behind - 1 : behind] == "\n" else box.eol
-    return [*edits, Edit(behind, behind, begin + with_ending(line + "\n", box.eol))]
+    return [*edits, TableEdit(behind, behind, begin + with_ending(line + "\n", box.eol))]
 
 
-def _status_edit(text: str, place: CardPlace, card: Card, status: str) -> Edit:
+def _status_edit(text: str, place: CardPlace, card: Card, status: str) -> TableEdit:
     assert card.status_line is not None
     start = _line_start(text, place.start, card.status_line)
     line = text[start : text.find("\n", start) if "\n" in text[start:] else len(text)].rstrip("\r")
     found = (_BOLD_STATUS if card.form == "bold" else _TABLE_STATUS).match(line)
     assert found is not None
-    return Edit(start + found.start(2), start + found.end(2), status)
+    return TableEdit(start + found.start(2), start + found.end(2), status)
 
 
 def _line_start(text: str, place: int, lines: int) -> int:
@@ -288,12 +289,12 @@ def _content_end(text: str, place: CardPlace) -> int:
     return end
 
 
-def _removal(box: Mailbox, index: int) -> Edit:
+def _removal(box: Mailbox, index: int) -> TableEdit:
     """The edit that takes a card and one separator away."""
     places = box.outline.cards
     place = places[index]
     if index + 1 < len(places):
-        return Edit(place.start, place.end, "")
+        return TableEdit(place.start, place.end, "")
     if index == 0:
-        return Edit(place.start, place.end, "")
-    return Edit(_content_end(box.text, places[index - 1]), place.end, box.eol)
+        return TableEdit(place.start, place.end, "")
+    return TableEdit(_content_end(box.text, places[index - 1]), place.end, box.eol)

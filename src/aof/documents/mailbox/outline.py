@@ -25,7 +25,7 @@ _UNUSUAL: Final = ("```", "~~~", "<!--", "\n #", "\n  #", "\n   #")
 _SECTION, _CARD = 2, 3
 
 
-class Section(msgspec.Struct, frozen=True):
+class MailboxSection(msgspec.Struct, frozen=True):
     """A section by the name that we give it, from its heading to the next; `inner` is behind the heading's line."""
 
     name: str
@@ -45,10 +45,10 @@ class CardPlace(msgspec.Struct, frozen=True):
 class Outline(msgspec.Struct, frozen=True):
     """The sections in order, and the cards of the active one."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[MailboxSection, ...]
     cards: tuple[CardPlace, ...]
 
-    def section(self, name: str) -> Section | None:
+    def section(self, name: str) -> MailboxSection | None:
         """The first section of that name."""
         return next((section for section in self.sections if section.name == name), None)
 
@@ -58,7 +58,7 @@ def outline(text: str) -> Outline:
     found = list(_headings(text))
     tops = [(start, title) for start, level, title in found if level == _SECTION]
     sections = tuple(
-        Section(_ALSO.get(title, title), start, _line_end(text, start), end)
+        MailboxSection(_ALSO.get(title, title), start, _line_end(text, start), end)
         for start, title, end in _spans(tops, len(text))
     )
     active = next((section for section in sections if section.name == ACTIVE), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from aof.core.documents.mailbox.payload import Payload
+from aof.core.documents.mailbox.payload import ReviewPayload
 from aof.documents.markdown import bold_field, code_blocks, plain_field
 
 _BULLET: Final = re.compile(r"\s*[-*]\s+(.+)")
@@ -22,7 +22,7 @@ _NAMES: Final = {
 _FENCES: Final = {"unified-diff": "diff", "full-text": "text"}
 
 
-def found_in(body: str) -> Payload | None:
+def found_in(body: str) -> ReviewPayload | None:
     """The payload of a body; None where nothing names a revision, a format or an ask."""
     lines = body.split("\n")
     blocks = code_blocks(lines)
@@ -53,10 +53,10 @@ def found_in(body: str) -> Payload | None:
         place += 1
     if not values.keys() & {"revision", "format", "ask"}:
         return None
-    return Payload(**values, files=tuple(files), content=content)
+    return ReviewPayload(**values, files=tuple(files), content=content)
 
 
-def block(payload: Payload) -> str:
+def block(payload: ReviewPayload) -> str:
     """The lines of a payload, with a fence that its content cannot close."""
     lines = [
         f"Revision: {payload.revision}",

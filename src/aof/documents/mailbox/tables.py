@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from aof.core.documents.mailbox.inbox import InboxRow
-from aof.core.documents.mailbox.message import Message
-from aof.documents.mailbox.outline import CLOSED, INBOX, QUEUE, Section
+from aof.core.documents.mailbox.message import MailMessage
+from aof.documents.mailbox.outline import CLOSED, INBOX, QUEUE, MailboxSection
 from aof.documents.markdown import cells, row
 
 _DELIMITER: Final = frozenset(":-| \t\r\n")
@@ -24,7 +24,7 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class Edit(msgspec.Struct, frozen=True):
+class TableEdit(msgspec.Struct, frozen=True):
     """A part of a text and what stands in its place."""
 
     start: int
@@ -32,7 +32,7 @@ class Edit(msgspec.Struct, frozen=True):
     text: str
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def edited(text: str, edits: Iterable[TableEdit]) -> str:
     """The text with all edits made; they do not overlap."""
     parts, last = [], 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -87,7 +87,7 @@ class TablePlace:
         return self.rows[-1].end if self.rows else self.top
 
 
-def find(text: str, section: Section) -> TablePlace | None:
+def find(text: str, section: MailboxSection) -> TablePlace | None:
     """The table of a section, half-edited or not."""
     place = section.inner
     while place < section.end:
@@ -106,7 +106,7 @@ def snapshot_cells(one: InboxRow) -> tuple[str, ...]:
     return (one.agent, str(one.unread), one.oldest_unread, one.needs_response_by)
 
 
-def queue_cells(message: Message) -> tuple[str, ...]:
+def queue_cells(message: MailMessage) -> tuple[str, ...]:
     """The cells of a message's row in the queue."""
     return (message.message_id, f"{message.sender} -> {message.receiver}", message.priority, cell(message.subject))
 
@@ -116,7 +116,7 @@ def cell(text: str) -> str:
     return text.replace("|", "¦")
 
 
-def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol: str) -> list[Edit]:
+def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol: str) -> list[TableEdit]:
     """What makes the rows say what the cards say; only rows that differ are written."""
     there = {place.first: place for place in reversed(table.rows)}
     edits, new = [], []
@@ -125,16 +125,18 @@ def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol
         if place is None:
             new.append(row(snapshot_cells(one)) + eol)
         elif place.cells != snapshot_cells(one):
-            edits.append(Edit(place.start, place.end, row(snapshot_cells(one)) + eol))
+            edits.append(TableEdit(place.start, place.end, row(snapshot_cells(one)) + eol))
     if new:
         edits.append(_insert(text, table.bottom, "".join(new), eol))
     return edits
 
 
-def queue_edits(text: str, table: TablePlace, wanted: Sequence[Message], gone: str | None, eol: str) -> list[Edit]:
+def queue_edits(
+    text: str, table: TablePlace, wanted: Sequence[MailMessage], gone: str | None, eol: str
+) -> list[TableEdit]:
     """What gives every open card its row, newest first, and takes away the row of the one that is gone."""
     there = {place.first: place for place in reversed(table.rows)}
-    edits = [Edit(place.start, place.end, "") for place in table.rows if gone is not None and place.first == gone]
+    edits = [TableEdit(place.start, place.end, "") for place in table.rows if gone is not None and place.first == gone]
     at, waiting = table.top, []
     for message in wanted:
         place = there.get(message.message_id)
@@ -150,15 +152,15 @@ def queue_edits(text: str, table: TablePlace, wanted: Sequence[Message], gone: s
     return edits
 
 
-def closed_edit(text: str, table: TablePlace, values: Iterable[str], eol: str) -> Edit:
+def closed_edit(text: str, table: TablePlace, values: Iterable[str], eol: str) -> TableEdit:
     """A row on top of the closed summary."""
     return _insert(text, table.top, row(map(cell, values)) + eol, eol)
 
 
-def _insert(text: str, place: int, lines: str, eol: str) -> Edit:
+def _insert(text: str, place: int, lines: str, eol: str) -> TableEdit:
     """New lines at a place; what stands before it without a line end gets one."""
     begin = "" if place == 0 or text[place - 1] == "\n" else eol
-    return Edit(place, place, begin + lines)
+    return TableEdit(place, place, begin + lines)
 
 
 def empty(name: str) -> list[str]:

@@ -114,10 +114,20 @@ def against_log(
     entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], title: Callable[[str], str | None]
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
+    known = list(events)
+    yield from _lost(lost_entries(entries, known, title))
+    decided = (event for event in known if event.type == ENTRY and "decision" in event.payload)
+    rows = [(one.payload["decision"].strip(), one.payload["actor"], when(one.timestamp)) for one in decided]
+    yield from _of_rows(rows, decisions)
+
+
+def lost_entries(
+    entries: Sequence[Entry], events: Iterable[Event], title: Callable[[str], str | None]
+) -> Iterator[tuple[Event, Entry, Entry | None]]:
+    """Each entry of the log that is not there as it was written, with what stands in its place; None: it is gone."""
     texts = Counter((entry.date, entry.text) for entry in entries)
     sessions = {entry.date: entry.session for entry in entries}
     lost: list[tuple[Event, Entry]] = []
-    rows: list[tuple[str, str, str]] = []
     for event in events:
         said = event.payload["text"] if event.type == ENTRY else automatic.line(event, _Titles(title))
         if said is None:
@@ -128,10 +138,13 @@ def against_log(
             texts[key] -= 1
         else:
             lost.append((event, wanted))
-        if event.type == ENTRY and "decision" in event.payload:
-            rows.append((event.payload["decision"].strip(), event.payload["actor"], when(event.timestamp)))
-    yield from _lost(lost, [entry for entry in entries if texts[entry.date, entry.text]])
-    yield from _of_rows(rows, decisions)
+    left = [entry for entry in entries if texts[entry.date, entry.text]]
+    for event, wanted in lost:
+        there = next((entry for entry in left if _in_place_of(entry, wanted)), None)
+        if there is not None:
+            left.remove(there)
+        if there is None or event.type == ENTRY or not _retitled(there, wanted):
+            yield event, wanted, there
 
 
 class _Titles:
@@ -144,21 +157,16 @@ class _Titles:
         return ()
 
 
-def _lost(lost: Sequence[tuple[Event, Entry]], unknown: Sequence[Entry]) -> Iterator[Finding]:
+def _lost(lost: Iterable[tuple[Event, Entry, Entry | None]]) -> Iterator[Finding]:
     """An entry that is not there is edited where another stands in its place, else deleted."""
-    left = list(unknown)
-    for event, wanted in lost:
-        there = next((entry for entry in left if _in_place_of(entry, wanted)), None)
+    for event, wanted, there in lost:
         author = event.payload.get("actor") or wanted.actor
         if there is None:
             what = f"{author} wrote {_named(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
-            yield finding("entry_deleted", None, what, "restore it from the log, or let a maintainer say why")
-            continue
-        left.remove(there)
-        if event.type != ENTRY and _retitled(there, wanted):
+            yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
             continue
         what = f"{author} wrote {_named(wanted)} (event {event.seq}), and it was changed: {_difference(wanted, there)}"
-        fix = "undo it, and post a counter-recommendation instead"
+        fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
         yield finding("entry_edited", there.line, what, fix)
 
 

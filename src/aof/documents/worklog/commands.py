@@ -20,12 +20,22 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import leases
-from aof.core.org.rights import did
+from aof.core.org import rights
 from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.documents.projection import lock_of
 from aof.documents.worklog import wording
-from aof.documents.worklog.model import ARCHIVE, CHECKPOINT, FOCUS, NAME, PATH, Entry, EventType, Session, Worklog
+from aof.documents.worklog.model import (
+    ARCHIVE,
+    CHECKPOINT,
+    FOCUS,
+    NAME,
+    PATH,
+    Entry,
+    EventType,
+    Worklog,
+    WorklogSession,
+)
 from aof.documents.worklog.parser import parse
 from aof.documents.worklog.projection import COMPACTED, ENTRY, STATUS
 from aof.documents.worklog.renderer import text_of
@@ -111,7 +121,7 @@ def _not_its_work(records: Records, task_id: str | None, kind: EventType, agent:
         return graph.missing(task_id)
     if kind == "task.claimed" and not _holds(task, agent):
         return _others(task, agent, "holds")
-    if kind == "task.completed" and not (did(task, agent) or _holds(task, agent)):
+    if kind == "task.completed" and not (rights.did(task, agent) or _holds(task, agent)):
         return _others(task, agent, "has worked on")
     return None
 
@@ -214,13 +224,13 @@ class Compact(OnDocument, frozen=True, kw_only=True):
         return Decision(drafts=(draft,), agent=self.acting)
 
 
-def movable(known: Worklog) -> tuple[Session, ...]:
+def movable(known: Worklog) -> tuple[WorklogSession, ...]:
     """The sessions before the current one; nothing where their numbers do not tell them apart."""
     numbers = [session.number for session in known.sessions]
     return known.sessions[:-1] if len(set(numbers)) == len(numbers) else ()
 
 
-def summary(session: Session) -> str:
+def summary(session: WorklogSession) -> str:
     """What a row says of an archived session."""
     people = list(dict.fromkeys(entry.actor for entry in session.entries if entry.actor))
     decided = sum(entry.form == "decision" for entry in session.entries)

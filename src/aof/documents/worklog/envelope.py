@@ -32,7 +32,7 @@ _TYPES: Final[dict[str, str]] = {
 }
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+class EntryEnvelope(msgspec.Struct, frozen=True, kw_only=True):
     """The eight keys, in their order."""
 
     event_id: str
@@ -45,14 +45,14 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     links: list[str]
 
 
-def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[Envelope]:
+def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[EntryEnvelope]:
     """Every entry, oldest first, each with an ID that stays the same wherever the entry is moved to."""
     seen: Counter[str] = Counter()
     proposed: set[str] = set()
     for entry in entries:
         base = _base(entry)
         number, seen[base] = seen[base], seen[base] + 1
-        yield Envelope(
+        yield EntryEnvelope(
             event_id=event_id(entry, number),
             event_type=event_type(entry, proposed),
             session_id=session_id,

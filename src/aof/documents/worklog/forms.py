@@ -44,12 +44,13 @@ RESERVED: Final = r"\d\d:\d\d[ \t]*[—\u2013-]|\*\*[^*\n]{1,160}:\*\*|(?:Handof
 
 QUICK: Final = re.compile(
     r"(?P<time>[0-2]\d:[0-5]\d)(?: ?UTC| ?Z)?[ \t]*[—\u2013-]+[ \t]*"
-    r"(?P<owner>[^:\s][^:]{0,127}?(?::[^:\s]+)*):[ \t]+(?P<rest>.+?)[ \t]*\Z"
+    r"(?P<owner>[^:\s][^:]{0,127}?(?::[^:\s]+)*):[ \t]+(?P<rest>.+)\Z"
 )
 _REST: Final = re.compile(
     r"(?P<what>.*?)(?:[ \t]+\((?P<result>[^()]*(?:\([^()]*\)[^()]*)*)\))?\."
     r"(?:[ \t]+Next:[ \t]+(?P<next>\S+?)(?:[ \t]+(?P<task>.*?))?\.)?[ \t]*\Z"
 )
+_QUICK: Final = 2_000  # characters; a longer line is not looked at in detail
 _NOTED: Final = re.compile(r"(?P<name>[^()]*?)(?:[ \t]+\((?P<note>.*)\))?[ \t]*\Z")
 _RECOMMENDED: Final = re.compile(r"(?P<who>.+?) recommended\Z")
 _COUNTER: Final = re.compile(r"(?P<who>.+?)['\u2019]s counter-recommendation\Z")
@@ -67,11 +68,11 @@ def quick_line(time: str, owner: str, what: str, result: str = "", following: tu
 
 def quick_fields(line: str) -> dict[str, str] | None:
     """The values of such a line, or None where it is none."""
-    found = QUICK.match(line)
+    found = QUICK.match(line.rstrip())
     if found is None:
         return None
     fields = {"time": found["time"], "owner": found["owner"].strip()}
-    rest = _REST.match(found["rest"])
+    rest = _REST.match(found["rest"]) if len(found["rest"]) <= _QUICK else None
     if rest is None:
         return fields | {"what": found["rest"]}
     named = {"what": rest["what"], "result": rest["result"], "nextOwner": rest["next"], "next": rest["task"]}
@@ -138,7 +139,7 @@ def _read_block(lines: Sequence[str], first: int) -> tuple[dict[str, Any], int] 
         if found is not None and found[0] in HANDOFF_KEYS:
             key = found[0]
             fields[key] = _value(key, found[1])
-        elif key in LISTS and (item := re.match(r"[ \t]*[-*][ \t]+(.*?)[ \t]*\Z", line)):
+        elif key in LISTS and (item := re.match(r"[ \t]*[-*][ \t]+(.*)\Z", line.rstrip())):
             fields[key] = [*fields[key], item[1]]
         elif fenced and opens_code(line) is not None:
             return fields, place + 1
@@ -195,5 +196,5 @@ def _counter(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 def noted(value: str) -> tuple[str, str]:
     """An owner and the note in brackets behind it."""
-    found = _NOTED.match(value)
+    found = _NOTED.match(value) if len(value) <= _QUICK else None
     return (found["name"].strip(), found["note"] or "") if found is not None else (value, "")

@@ -82,7 +82,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.date, self.time, self.actor, "" if self.form == "quick" else self.subject
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class WorklogSession(msgspec.Struct, frozen=True, kw_only=True):
     """A section of entries: its lines reach from `begin` to before `end`."""
 
     number: int
@@ -102,7 +102,7 @@ class Worklog(msgspec.Struct, frozen=True, kw_only=True):
     index_end: int = 0
     archived: tuple[Archived, ...] = ()
     archived_end: int = 0
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[WorklogSession, ...] = ()
     last_is_session: bool = False
     lines: int = 0
     findings: tuple[Finding, ...] = ()

@@ -14,7 +14,7 @@ from aof.documents import markdown
 from aof.documents.escaping import inline_original
 from aof.documents.markdown import Line
 from aof.documents.worklog import forms
-from aof.documents.worklog.model import PATH, Archived, Decided, Entry, Session, StatusLine, Worklog
+from aof.documents.worklog.model import PATH, Archived, Decided, Entry, StatusLine, Worklog, WorklogSession
 
 TITLE: Final = "Worklog"
 INDEX: Final = "Decision Index"
@@ -27,7 +27,7 @@ _DATE: Final = re.compile(r"\d{4}-[01]\d-[0-3]\d")
 _STATUS: Final = re.compile(
     r"(?:[-*][ \t]+)?(?:\*\*)?"
     r"(?:Now Working \((?P<agent>[^()\n]{1,128})\)|(?P<key>Maintainer Focus|Next Review Checkpoint))"
-    r"(?:\*\*)?:(?:\*\*)?[ \t]*(?P<text>.*?)[ \t]*\Z"
+    r"(?:\*\*)?:(?:\*\*)?[ \t]*(?P<text>.*)\Z"
 )
 _WHEN: Final = re.compile(
     r"(?P<date>\d{4}-[01]\d-[0-3]\d)?(?:[ \tT]*(?P<time>[0-2]\d:[0-5]\d)(?::\d\d)?)?[ \t]*(?:UTC|Z)?\Z"
@@ -36,7 +36,8 @@ _HEADING: Final = re.compile(
     r"(?:(?P<date>\d{4}-[01]\d-[0-3]\d)?[ \tT]*(?P<time>[0-2]\d:[0-5]\d)?(?:[ \t]*(?:UTC|Z))?[ \t]*[—\u2013-]+[ \t]*)?"
     r"(?:(?P<actor>[^\s:][^:]{0,127}?(?::[^:\s]+)*):[ \t]+)?(?P<subject>.*)\Z"
 )
-_ENTRY: Final = re.compile(r" {0,3}###(?:[ \t]+(.*?))?[ \t]*\Z")
+_ENTRY: Final = re.compile(r" {0,3}###(?:[ \t]+(.*))?\Z")
+_LONGEST: Final = 400  # characters of a heading that are looked at in detail
 
 
 def parse(text: str) -> Worklog:
@@ -101,7 +102,7 @@ class _Reading:
         found: list[StatusLine] = []
         after = 0
         for line in self._lines[:end]:
-            mark = _STATUS.match(line.text) if line.kind == "text" else None
+            mark = _STATUS.match(line.text.rstrip()) if line.kind == "text" else None
             if mark is None:
                 continue
             key = (mark["agent"] or mark["key"]).strip()
@@ -110,7 +111,7 @@ class _Reading:
             found.append(StatusLine(line.number, key, mark["text"], agent=mark["agent"] is not None))
             after = line.number
         for line in self._lines[end:]:
-            mark = _STATUS.match(line.text) if line.kind == "text" else None
+            mark = _STATUS.match(line.text.rstrip()) if line.kind == "text" else None
             if mark is not None and line.text.startswith("Now Working ("):
                 self._find(
                     "status_line_misplaced",
@@ -123,9 +124,9 @@ class _Reading:
 
     def _table(
         self, name: str, header: tuple[str, ...], sections: Sequence[tuple[int, str]], ends: Sequence[int]
-    ) -> tuple[list[markdown.Row], int]:
+    ) -> tuple[list[markdown.MarkdownRow], int]:
         """The rows of the one table of a section, and the number of the line behind it; 0 where there is none."""
-        rows: list[markdown.Row] = []
+        rows: list[markdown.MarkdownRow] = []
         end = 0
         for (place, text), stop in zip(sections, ends, strict=True):
             if text != name:
@@ -159,7 +160,7 @@ class _Reading:
         rows, end = self._table(ARCHIVED, ARCHIVED_HEADER, sections, ends)
         return tuple(Archived(row.number, *_padded(row.cells, 3)) for row in rows), end
 
-    def _sessions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> Iterator[Session]:
+    def _sessions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> Iterator[WorklogSession]:
         last = 0
         for (place, text), stop in zip(sections, ends, strict=True):
             found = _SESSION.match(text)
@@ -174,9 +175,9 @@ class _Reading:
                 self._find("session_date", place + 1, f"session {number} has no date", "add one: YYYY-MM-DD", "warning")
             last = max(last, number)
             entries = tuple(_entries(self._lines[place + 1 : stop], number, date))
-            yield Session(number=number, date=date, begin=place + 1, end=stop + 1, entries=entries)
+            yield WorklogSession(number=number, date=date, begin=place + 1, end=stop + 1, entries=entries)
 
-    def _order(self, title: str, sections: Sequence[tuple[int, str]], sessions: Sequence[Session]) -> None:
+    def _order(self, title: str, sections: Sequence[tuple[int, str]], sessions: Sequence[WorklogSession]) -> None:
         """Title, index, archived sessions, sessions: each once and in this order."""
         if not self._lines:
             return
@@ -222,7 +223,7 @@ def _starts(lines: Sequence[Line], place: int) -> str:
         return ""
     if _ENTRY.match(line.text):
         return "heading"
-    return "quick" if forms.QUICK.match(line.text) else ""
+    return "quick" if forms.QUICK.match(line.text.rstrip()) else ""
 
 
 def _is_rule(line: Line) -> bool:
@@ -239,7 +240,8 @@ def _entry(lines: Sequence[Line], session: int, date: str, kind: str) -> Entry:
         return _quick(shown, text, number, session, date)
     if kind == "paragraph":
         return Entry(line=number, session=session, form="none", actor="", subject="", text=text, date=date, body=text)
-    found = _HEADING.match((_ENTRY.match(shown[0]) or [""])[1] or "")
+    head = ((_ENTRY.match(shown[0].rstrip()) or ["", ""])[1] or "").strip()
+    found = _HEADING.match(head[:_LONGEST])
     assert found is not None
     rest = shown[1:]
     when = _when(rest)
@@ -253,7 +255,7 @@ def _entry(lines: Sequence[Line], session: int, date: str, kind: str) -> Entry:
         session=session,
         form=form,
         actor=(found["actor"] or owner).strip(),
-        subject=inline_original(found["subject"].strip()),
+        subject=inline_original((found["subject"] + head[_LONGEST:]).strip()),
         text=text,
         date=(when[0] if when else "") or found["date"] or date,
         time=(when[1] if when else "") or found["time"] or "",

@@ -9,13 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.model.events import DOCUMENT, Event
 from aof.core.model.policy import Policy
 from aof.documents import markdown
-from aof.documents.projection import Extension, Facts, Files, Past, Rewritten
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
 from aof.documents.worklog import automatic, renderer
 from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklog
 from aof.documents.worklog.parser import parse, parse_entry
+from aof.documents.worklog.restoration import RESTORED, restored
 
 ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
 _LATEST: Final = 100  # events whose entries may have been written in part
@@ -47,7 +49,7 @@ class WorklogFile:
                 appender.add(said, event.timestamp[:10])
         return Extension(appender.text(), _Note.of(appender).text())
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: Past | None, facts: Facts) -> Rewritten:
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         """The whole file, with what is missing at its end written first."""
         before, wanted, known = files.text(PATH), list(fresh), True
         if past is not None:
@@ -75,7 +77,7 @@ class _Note(msgspec.Struct, frozen=True):
     @staticmethod
     def read(text: str) -> _Note | None:
         try:
-            return msgspec.json.decode(text, type=_Note) if text else None
+            return msgspec.json.decode(text, type=prepare_type(_Note)) if text else None
         except msgspec.DecodeError:
             return None
 
@@ -93,7 +95,7 @@ def entry_text(event: Event, facts: Facts) -> str | None:
 
 
 def _needs_whole(event: Event) -> bool:
-    changes = event.type in (STATUS, COMPACTED) or (event.type == ENTRY and "decision" in event.payload)
+    changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
     return changes or automatic.agent_of(event) is not None
 
 
@@ -134,6 +136,9 @@ class _Change:
         elif event.type == COMPACTED:
             self._settle()
             self._compact(event)
+        elif event.type == RESTORED:
+            self._settle()
+            self._text = restored(self._text, event.payload["entries"])
         said = entry_text(event, self._facts)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])

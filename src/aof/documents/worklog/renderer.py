@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from aof.documents import markdown
 from aof.documents.escaping import contained, inline
 from aof.documents.worklog import forms
-from aof.documents.worklog.model import CHECKPOINT, FOCUS, IDLE, Session, Worklog
+from aof.documents.worklog.model import CHECKPOINT, FOCUS, IDLE, Worklog, WorklogSession
 from aof.documents.worklog.parser import (
     ARCHIVED,
     ARCHIVED_HEADER,
@@ -134,7 +134,7 @@ def with_decision(text: str, cells: Iterable[str]) -> str:
     return with_row(text, INDEX, INDEX_HEADER, cells)
 
 
-def without(text: str, sessions: Iterable[Session], rows: Iterable[Iterable[str]]) -> str:
+def without(text: str, sessions: Iterable[WorklogSession], rows: Iterable[Iterable[str]]) -> str:
     """The file without some sessions, and with a row for each of them in the table of archived ones."""
     lines = markdown.split(text)
     for session in sorted(sessions, key=lambda one: -one.begin):
@@ -145,7 +145,7 @@ def without(text: str, sessions: Iterable[Session], rows: Iterable[Iterable[str]
     return shorter
 
 
-def text_of(text: str, session: Session) -> str:
+def text_of(text: str, session: WorklogSession) -> str:
     """A session as it stands in the file."""
     return "".join(markdown.split(text)[session.begin - 1 : session.end - 1])
 

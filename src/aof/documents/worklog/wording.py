@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.base import AofError, Call, InvalidInput, PayloadTooLarge
 from aof.core.validation import limits
 from aof.documents.escaping import contained
 from aof.documents.worklog import forms, renderer
@@ -18,6 +18,7 @@ from aof.documents.worklog.forms import HANDOFF_KEYS, LISTS, NONE, PROPOSAL_KEYS
 from aof.documents.worklog.model import EventType
 
 BODY: Final = 20_000
+WHOLE: Final = 60_000
 _SHORT: Final = 1_000
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
 _LONG: Final = ("body", "recommended", "counter", "compromise", "agreed", "proposal", "rollback")
@@ -65,6 +66,9 @@ def problem(kind: EventType, said: Said) -> AofError | None:
     """What no entry may hold, whatever its kind: too much, what no text file holds, and what no person can read."""
     for name in said.__struct_fields__:
         value = getattr(said, name)
+        if isinstance(value, tuple) and len(value) > limits.ITEMS:
+            what = f"'{name}' has {len(value)} items, the limit is {limits.ITEMS}"
+            return PayloadTooLarge(what, "name the most important ones, and keep the rest in a file")
         long = name in _LONG or (name == "subject" and kind == "decision.recorded")
         for one in value if isinstance(value, tuple) else (value,):
             if not isinstance(one, str):
@@ -82,7 +86,15 @@ def problem(kind: EventType, said: Said) -> AofError | None:
 
 
 def worded(kind: EventType, said: Said, actor: str, moment: str) -> str | AofError:
-    """The entry, or what is missing."""
+    """The entry, or what is missing from it, or that it is too long to be read."""
+    text = _worded(kind, said, actor, moment)
+    if isinstance(text, str) and len(text) > WHOLE:
+        what = f"the entry has {len(text):,} characters, the limit is {WHOLE:,}"
+        return PayloadTooLarge(what, "keep long text in a file, and name the file in the entry")
+    return text
+
+
+def _worded(kind: EventType, said: Said, actor: str, moment: str) -> str | AofError:
     if kind in ("task.claimed", "task.completed", "handoff.posted"):
         return _work(kind, said, actor, moment)
     if not said.subject.strip():

@@ -16,12 +16,12 @@ import msgspec
 
 from aof.core.errors.base import Unavailable
 from aof.core.model.events import Event
-from aof.documents.projection import Facts, Past, Projection
+from aof.documents.projection import Facts, PastEvents, Projection
 
 _TRIES = 20
 
 
-class State(msgspec.Struct, frozen=True):
+class DocumentState(msgspec.Struct, frozen=True):
     """Where the log stood and what the file looked like when the document was last written, in the store's words."""
 
     place: str
@@ -32,19 +32,19 @@ class State(msgspec.Struct, frozen=True):
 class Desk(Protocol):
     """What a store offers for one document, under its lock."""
 
-    def state(self) -> State | None:
+    def state(self) -> DocumentState | None:
         """What was kept last; None where that is lost, or about another log."""
         ...
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: DocumentState) -> None:
         """Remember it, as far as that is possible: it can be lost at any time."""
         ...
 
-    def intend(self, before: State | None, after: State) -> None:
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
         """Remember both: a file that looks as in the second was replaced, though nobody lived to say so."""
         ...
 
-    def fresh(self, state: State | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
         """Where the log ends, and the events of these types behind the state; none where there is no state."""
         ...
 
@@ -76,7 +76,7 @@ class _News(msgspec.Struct, frozen=True):
 
     place: str
     fresh: Sequence[Event]
-    past: Past | None
+    past: PastEvents | None
 
 
 class _Files:
@@ -117,7 +117,7 @@ def _followed(desk: Desk, projection: Projection, facts: Facts) -> bool:
     ours = state is not None and state.mark == mark
     if state is not None and not fresh and ours:
         if place != state.place:
-            desk.keep(State(place, mark, state.note))
+            desk.keep(DocumentState(place, mark, state.note))
         return True
     if state is not None and fresh and _extended(desk, projection, state, (place, fresh), facts):
         return True
@@ -125,15 +125,17 @@ def _followed(desk: Desk, projection: Projection, facts: Facts) -> bool:
     return _rewritten(desk, projection, state, _News(place, fresh, past), facts)
 
 
-def _past(desk: Desk, projection: Projection, state: State | None, place: str, *, ours: bool) -> Past | None:
+def _past(
+    desk: Desk, projection: Projection, state: DocumentState | None, place: str, *, ours: bool
+) -> PastEvents | None:
     if ours:
         return None
     before = place if state is None else state.place
-    return Past(desk.past(before, projection.types), applied=state is not None)
+    return PastEvents(desk.past(before, projection.types), applied=state is not None)
 
 
 def _extended(
-    desk: Desk, projection: Projection, state: State, news: tuple[str, Sequence[Event]], facts: Facts
+    desk: Desk, projection: Projection, state: DocumentState, news: tuple[str, Sequence[Event]], facts: Facts
 ) -> bool:
     place, fresh = news
     more = projection.extend(state.note, fresh, facts)
@@ -142,14 +144,14 @@ def _extended(
     mark = desk.append(projection.path, state.mark, more.text) if more.text else state.mark
     if mark is None or (not more.text and mark != desk.mark(projection.path)):
         return False
-    desk.keep(State(place, mark, more.note))
+    desk.keep(DocumentState(place, mark, more.note))
     return True
 
 
 def _rewritten(
     desk: Desk,
     projection: Projection,
-    state: State | None,
+    state: DocumentState | None,
     news: _News,
     facts: Facts,
 ) -> bool:
@@ -166,12 +168,12 @@ def _rewritten(
         if written is None:
             return False
         mark = written if main else mark
-    desk.keep(State(place, mark, done.note))
+    desk.keep(DocumentState(place, mark, done.note))
     return True
 
 
-def _intend(desk: Desk, state: State | None, place: str, note: str, written: str) -> None:
-    desk.intend(state, State(place, written, note))
+def _intend(desk: Desk, state: DocumentState | None, place: str, note: str, written: str) -> None:
+    desk.intend(state, DocumentState(place, written, note))
 
 
 def _nothing(_written: str) -> None:

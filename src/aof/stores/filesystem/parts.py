@@ -18,13 +18,16 @@ from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import by_task, writer
+from aof.stores.filesystem.log import by_task, by_type, writer
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
 from aof.stores.filesystem.working_copy.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aof.core.model.events import Event
     from aof.ports.clock import Clock
     from aof.stores.filesystem.documents.documents import Documents
     from aof.stores.filesystem.integrity.revs import Revs
@@ -107,6 +110,11 @@ class Parts:
         from aof.stores.filesystem.documents.documents import Documents
 
         return Documents(self, self._boot, durable=self._durable)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self.log.refuse_poisoned()
+        return by_type.since(self.reader, types, since)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -168,6 +168,11 @@ class ReadOnlyStore(MemoryStore):
         """How many running tasks occupy each resource."""
         self._caught_up()
         return super().resources_in_use()
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        self._caught_up()
+        return super().records(task_ids)
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""

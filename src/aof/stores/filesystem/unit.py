@@ -21,16 +21,16 @@ from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, about_handoff, is_remark
 from aof.core.model.ids import is_task_id
-from aof.core.model.run import Heartbeat, Run, RunResult
+from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.documents.questions import DocumentQuestions
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
-from aof.stores.filesystem.io.measure import content_digest, measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -38,12 +38,11 @@ from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs
+from aof.stores.filesystem.records.questions import RecordQuestions
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.handoffs.record import Handoff
-    from aof.documents.projection import Projection
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -51,7 +50,7 @@ _TRIES = 20
 _replace = msgspec.structs.replace
 
 
-class FilesystemUnit(IndexQuestions):
+class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     """Keeps the contract of `ports.store.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
@@ -100,62 +99,6 @@ class FilesystemUnit(IndexQuestions):
     def assume(self, task_id: str, loaded: Loaded) -> None:
         """Go on as if this had been loaded: for who knows more of a task than its file and the log."""
         self._loaded[task_id] = loaded
-
-    def run(self, task_id: str) -> Run | None:
-        """The current or last run, from its file, else from the log."""
-        task = self.task(task_id)
-        if task is None or not task.retry.attempts:
-            return None
-        found = self._store.files.read_run(task_id, "run.json", Run, archived=task.archived)
-        if found is not None and found.attempt == task.retry.attempts:
-            return found
-        return self._store.folded(task_id).run
-
-    def result(self, task_id: str) -> RunResult | AofError | None:
-        """What the current or last run has reported, if it has; an error where its file makes no sense."""
-        task = self.task(task_id.partition("/")[0])
-        if task is None:
-            return None
-        return self._store.files.read_result(task_id, archived=task.archived)
-
-    def heartbeat(self, task_id: str) -> Heartbeat | None:
-        """The last sign of life."""
-        task = self.task(task_id.partition("/")[0])
-        if task is None:
-            return None
-        return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
-
-    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
-        """The handoffs of the task, from their files, else from the log."""
-        task = self.task(task_id)
-        return self._store.handed.of(task) if task is not None else ()
-
-    def lacks(self, task_id: str, ref: str) -> bool:
-        """Whether a file that should be among the task's own is not there."""
-        folder = self._load(task_id).folder
-        return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
-
-    def follow(self, projection: Projection) -> None:
-        """Let a document's files catch up with the log."""
-        self._store.documents.follow(projection, self._held, self)
-
-    def document(self, path: str) -> str:
-        """The text of a document's file, as it lies there."""
-        return self._store.documents.text(path)
-
-    def title(self, task_id: str) -> str | None:
-        """The title of a task, from its file as it lies there."""
-        return self._store.documents.title(task_id)
-
-    def size(self, task_id: str, ref: str) -> tuple[int, int]:
-        """How many files and lines a path among the task's own files has."""
-        folder = self._load(task_id).folder
-        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
-
-    def digest(self, task_id: str, ref: str) -> str | None:
-        """The SHA-256 of one of the task's own files."""
-        folder = self._load(task_id).folder
-        return None if folder is None else content_digest(self._store.paths.files(folder, task_id), ref)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""

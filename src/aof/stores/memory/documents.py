@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from aof.core.model.events import Event
-from aof.stores.base.documents import State
+from aof.stores.base.documents import DocumentState
 
 
 class Shelf(Protocol):
     """What is kept of documents, each text with the number of its version, and the log."""
 
     texts: dict[str, tuple[str, int]]
-    states: dict[str, State]
+    states: dict[str, DocumentState]
 
     @property
     def log(self) -> Sequence[Event]:
@@ -28,15 +28,15 @@ class MemoryDesk:
         self._shelf = shelf
         self._name = name
 
-    def state(self) -> State | None:
+    def state(self) -> DocumentState | None:
         """What was kept last; in the beginning nothing was applied."""
-        return self._shelf.states.get(self._name, State("0", ""))
+        return self._shelf.states.get(self._name, DocumentState("0", ""))
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: DocumentState) -> None:
         """Remember it."""
         self._shelf.states[self._name] = state
 
-    def fresh(self, state: State | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
         """The events behind the number that was kept."""
         start = 0 if state is None else int(state.place)
         log = self._shelf.log
@@ -58,7 +58,7 @@ class MemoryDesk:
         """Add to the text."""
         return self.replace(path, mark, self.read(path)[0] + text, str) if mark else None
 
-    def intend(self, before: State | None, after: State) -> None:
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
         """Nobody dies in between."""
 
     def replace(

@@ -23,7 +23,7 @@ from aof.core.model.workflow_state import occupied_by
 from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents
-from aof.stores.base.documents import State
+from aof.stores.base.documents import DocumentState
 from aof.stores.base.drafts import numbered
 from aof.stores.base.fold import Folded
 from aof.stores.memory.documents import MemoryDesk
@@ -47,7 +47,7 @@ class MemoryState:
         self.folded: dict[str, Folded] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
         self.texts: dict[str, tuple[str, int]] = {}
-        self.states: dict[str, State] = {}
+        self.states: dict[str, DocumentState] = {}
 
     def one(self, task_id: str) -> Folded:
         """A task with its runs and results."""

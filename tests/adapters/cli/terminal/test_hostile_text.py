@@ -136,6 +136,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("mail", "export"),
         ("mail", "check"),
     ),
+    "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
     "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),
@@ -160,6 +161,11 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
     "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "worklog": (
+        ("worklog", "now", QUIET), ("worklog", "decide", HARMFUL), ("worklog", "show"), ("worklog", "check"),
+        ("worklog", "add", "--type", "escalation.requested", "--subject", QUIET, "--body", HARMFUL),
+        ("worklog", "add", "--type", HARMFUL), ("worklog", "compact", "--agent", HARMFUL),
+    ),
     "conflict": (
         ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
         ("conflict", "default", QUIET, QUIET),

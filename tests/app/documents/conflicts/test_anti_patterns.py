@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.errors import MissingPart
 from aof.testing import FakeClock
 from tests.support.requirements import requirement
+from tests.support.served import aof
 
 HANDOFF: dict[str, Any] = {
     "status": "Ready for review",
@@ -138,3 +140,33 @@ def test_a_handoff_of_a_task_is_enough_to_refer_to(fabric: Fabric) -> None:
     ada.claim(task_id, agent="ada")
     ada.complete(task_id, summary="done")
     ada.mail_send(to="bob", type="handoff-ready", priority="P1", subject=f"{task_id} is yours")
+
+
+@requirement("comms.anti-pattern.foreign-edit")
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["unix", "windows"])
+def test_a_changed_entry_is_shown_in_both_versions_and_restored_on_request_only(
+    root: Path, fabric: Fabric, end: str
+) -> None:
+    ada, path = fabric.as_actor("ada"), root / "WORKLOG.md"
+    ada.worklog_add("handoff.posted", subject="Parser", next_owner="bob", **HANDOFF)
+    ada.worklog_add("handoff.posted", subject="Lexer", next_owner="bob", **HANDOFF)
+    original = path.read_text(encoding="utf-8").replace("\n", end).encode()
+    edited = original.replace(b"10 passed", b"99 passed", 1)
+    path.write_bytes(edited)
+    told = aof(root, "worklog", "check", "--json")
+    assert told.returncode == 1
+    (problem,) = json.loads(told.stdout)["data"]["problems"]
+    assert problem["code"] == "entry_edited"
+    assert "ada" in problem["detail"]
+    assert "Parser" in problem["detail"]
+    assert "10 passed" in problem["detail"]
+    assert "99 passed" in problem["detail"]
+    assert "counter-recommendation" in problem["fix"]
+    assert path.read_bytes() == edited
+    fabric.doctor()
+    assert path.read_bytes() == edited, "nothing is restored silently"
+    fabric.doctor(fix=True)
+    assert path.read_bytes() == original
+    assert fabric.worklog_check().ok
+    (event,) = fabric.store.told(("document.worklog.restored",))
+    assert "99 passed" in event.payload["entries"][0]["instead"], "the change is not lost"

@@ -12,6 +12,7 @@ from aof.testing import FakeClock, memory_fabric
 from tests.app.documents.mailbox.conftest import Post
 from tests.support.mail import objections
 from tests.support.requirements import requirement
+from tests.support.team import chart_of
 
 
 def _changed(before: str, after: str) -> list[str]:
@@ -311,3 +312,28 @@ def test_the_doctor_writes_a_wrong_snapshot_again(post: Post) -> None:
     assert "inbox_unread" in [one.code for one in post.fabric.doctor(fix=True).healed]
     assert post.text() == right
     assert post.fabric.mail_check().problems == ()
+
+
+@requirement("comms.mailbox.inbox-snapshot", "comms.message.card-fields")
+def test_mail_to_a_role_counts_for_each_agent_that_has_it() -> None:
+    agents = [
+        {"id": "ada", "roles": ["dev"]},
+        {"id": "bob", "roles": ["reviewer"]},
+        {"id": "cyd", "roles": ["reviewer"]},
+    ]
+    policy = Policy(maintainers=("maya",))
+    fabric = memory_fabric("maya", policy=policy, org=chart_of(schemaVersion=1, agents=agents))
+    post = Post(fabric, FakeClock(), None)
+    sent = post.send(to="role:reviewer", priority="P0")
+    assert "| ada | 0 | none | none |" in post.text()
+    assert f"| bob | 1 | {sent} | next session |" in post.text()
+    assert post.refused(fabric.mail_ack, sent, agent="ada", reason="read").code == "not_receiver"
+    assert fabric.mail_ack(sent, agent="bob", reason="read").status == "unread"
+    assert "| bob | 0 | none | none |" in post.text()
+    assert f"| cyd | 1 | {sent} | next session |" in post.text()
+    post.turn("bob")
+    assert fabric.tick().actions == ()
+    post.turn("cyd")
+    assert [one.message_id for one in fabric.tick().actions] == [sent]
+    assert fabric.mail_ack(sent, agent="cyd", reason="read").status == "acknowledged"
+    assert "bob" in post.refused(post.send, to="bobby").hint

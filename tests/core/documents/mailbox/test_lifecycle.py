@@ -6,17 +6,17 @@ import itertools
 
 import pytest
 
-from aof.core.documents.mailbox.lifecycle import Change, Standing, move
-from aof.core.documents.mailbox.message import STATUSES, Ack, Message
+from aof.core.documents.mailbox.lifecycle import MailStanding, StatusChange, move
+from aof.core.documents.mailbox.message import STATUSES, Ack, MailMessage
 from aof.core.errors.base import AofError
 from tests.support.mail import AT, message
 from tests.support.requirements import requirement
 
 _WHO = {
-    "sender": Standing(sender=True),
-    "receiver": Standing(receiver=True),
-    "maintainer": Standing(maintainer=True),
-    "third": Standing(),
+    "sender": MailStanding(sender=True),
+    "receiver": MailStanding(receiver=True),
+    "maintainer": MailStanding(maintainer=True),
+    "third": MailStanding(),
 }
 _RECEIVER = {
     ("unread", "acknowledged"),
@@ -29,7 +29,7 @@ _RECEIVER = {
 _CLOSE = {(status, "closed") for status in STATUSES if status != "closed"}
 
 
-def _asked(status: str, target: str, who: str, disposition: str | None = "resolved") -> Change | AofError | None:
+def _asked(status: str, target: str, who: str, disposition: str | None = "resolved") -> StatusChange | AofError | None:
     return move(message(status=status), target, who, _WHO[who], reason="because", disposition=disposition)
 
 
@@ -40,7 +40,7 @@ def test_each_pair_of_status_and_target_has_one_answer_for_each_actor(status: st
     closer = who in ("sender", "maintainer")
     allowed = (who == "receiver" and (status, target) in _RECEIVER) or (closer and (status, target) in _CLOSE)
     if allowed:
-        assert isinstance(answer, Change)
+        assert isinstance(answer, StatusChange)
         assert answer.status == target
     elif status == target and ((target == "closed" and closer) or (who == "receiver" and target in _own(target))):
         assert answer is None
@@ -56,7 +56,7 @@ def _own(target: str) -> tuple[str, ...]:
 
 @requirement("comms.lifecycle.acknowledge")
 def test_only_the_receiver_acknowledges() -> None:
-    assert _asked("unread", "acknowledged", "receiver") == Change("acknowledged", "because")
+    assert _asked("unread", "acknowledged", "receiver") == StatusChange("acknowledged", "because")
     for who in ("sender", "maintainer", "third"):
         answer = _asked("unread", "acknowledged", who)
         assert isinstance(answer, AofError)
@@ -66,16 +66,16 @@ def test_only_the_receiver_acknowledges() -> None:
 @requirement("comms.lifecycle.action")
 def test_the_receiver_actions_from_every_open_status_and_nobody_else_does() -> None:
     for status in ("unread", "acknowledged", "blocked"):
-        assert _asked(status, "actioned", "receiver") == Change("actioned", "because")
+        assert _asked(status, "actioned", "receiver") == StatusChange("actioned", "because")
         assert isinstance(_asked(status, "actioned", "sender"), AofError)
 
 
 @requirement("comms.lifecycle.block-and-resume")
 def test_a_block_names_what_it_waits_for_and_can_be_resumed() -> None:
-    assert _asked("acknowledged", "blocked", "receiver") == Change("blocked", "because")
-    nothing = move(message(status="acknowledged"), "blocked", "bob", Standing(receiver=True), reason=" ")
+    assert _asked("acknowledged", "blocked", "receiver") == StatusChange("blocked", "because")
+    nothing = move(message(status="acknowledged"), "blocked", "bob", MailStanding(receiver=True), reason=" ")
     assert isinstance(nothing, AofError)
-    assert _asked("blocked", "acknowledged", "receiver") == Change("acknowledged", "because")
+    assert _asked("blocked", "acknowledged", "receiver") == StatusChange("acknowledged", "because")
     too_early = _asked("unread", "blocked", "receiver")
     assert isinstance(too_early, AofError)
     assert too_early.code == "status_not_allowed"
@@ -89,19 +89,19 @@ def test_the_sender_or_a_maintainer_closes_whatever_the_type(kind: str) -> None:
             answer = move(
                 message(status=status, type=kind), "closed", who, standing, reason="x", disposition="resolved"
             )
-            assert isinstance(answer, Change if who in ("sender", "maintainer") else AofError)
+            assert isinstance(answer, StatusChange if who in ("sender", "maintainer") else AofError)
 
 
 @requirement("comms.lifecycle.dispositions")
 def test_a_message_is_closed_with_a_disposition_that_its_closer_may_state() -> None:
-    def closed(who: Standing, disposition: str | None) -> Change | AofError | None:
+    def closed(who: MailStanding, disposition: str | None) -> StatusChange | AofError | None:
         return move(message(), "closed", "x", who, reason="why", disposition=disposition)
 
     sender, maintainer = _WHO["sender"], _WHO["maintainer"]
     allowed = ((sender, "resolved"), (sender, "superseded"), (sender, "withdrawn"), (maintainer, "resolved"))
     for who, given in allowed:
-        assert closed(who, given) == Change("closed", f"Closed ({given}): why", given)
-    refused: tuple[tuple[Standing, str | None], ...] = (
+        assert closed(who, given) == StatusChange("closed", f"Closed ({given}): why", given)
+    refused: tuple[tuple[MailStanding, str | None], ...] = (
         (sender, None),
         (maintainer, "withdrawn"),
         (sender, "abandoned"),
@@ -110,17 +110,17 @@ def test_a_message_is_closed_with_a_disposition_that_its_closer_may_state() -> N
     )
     for who, disposition in refused:
         assert isinstance(closed(who, disposition), AofError)
-    cases: tuple[tuple[int | None, type], ...] = ((None, AofError), (1, AofError), (2, Change))
+    cases: tuple[tuple[int | None, type], ...] = ((None, AofError), (1, AofError), (2, StatusChange))
     for turns, answer in cases:
-        assert isinstance(closed(Standing(maintainer=True, unanswered=turns), "abandoned"), answer)
-    assert closed(maintainer, "deferred") == Change("unread", "Deferred: why")
+        assert isinstance(closed(MailStanding(maintainer=True, unanswered=turns), "abandoned"), answer)
+    assert closed(maintainer, "deferred") == StatusChange("unread", "Deferred: why")
     assert isinstance(closed(sender, "deferred"), AofError)
 
 
 @requirement("comms.message.ack-line")
 @pytest.mark.parametrize("target", ["acknowledged", "actioned", "closed"])
 def test_no_change_without_a_reason(target: str) -> None:
-    everybody = Standing(sender=True, receiver=True, maintainer=True)
+    everybody = MailStanding(sender=True, receiver=True, maintainer=True)
     for reason in ("", "  ", "two\nlines", "x" * 513):
         answer = move(message(), target, "x", everybody, reason=reason, disposition="resolved")
         assert isinstance(answer, AofError)
@@ -128,12 +128,12 @@ def test_no_change_without_a_reason(target: str) -> None:
 
 
 def test_the_first_of_many_receivers_leaves_the_message_unread_for_the_others() -> None:
-    everybody = Standing(receiver=True, others=True)
-    assert move(message(receiver="all"), "acknowledged", "bob", everybody, reason="r") == Change("unread", "r")
+    everybody = MailStanding(receiver=True, others=True)
+    assert move(message(receiver="all"), "acknowledged", "bob", everybody, reason="r") == StatusChange("unread", "r")
     again = message(receiver="all", acks=(Ack("bob", AT, "r"),))
     assert move(again, "acknowledged", "bob", everybody, reason="r") is None
-    last = Standing(receiver=True)
-    assert move(again, "acknowledged", "cyd", last, reason="r") == Change("acknowledged", "r")
+    last = MailStanding(receiver=True)
+    assert move(again, "acknowledged", "cyd", last, reason="r") == StatusChange("acknowledged", "r")
 
 
 def test_a_closed_message_is_answered_by_a_new_one() -> None:
@@ -142,4 +142,4 @@ def test_a_closed_message_is_answered_by_a_new_one() -> None:
     assert answer.code == "message_closed"
     assert answer.call is not None
     assert answer.call.arguments["related"] == "MSG-20260221-001"
-    assert isinstance(message(), Message)
+    assert isinstance(message(), MailMessage)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from aof.core.documents.mailbox import payload as payloads
-from aof.core.documents.mailbox.payload import Payload, defects, echo, refusal, token
+from aof.core.documents.mailbox.payload import ReviewPayload, defects, echo, refusal, token
 from aof.core.errors.base import AofError
 from aof.documents.mailbox.payload import block, found_in
 from tests.support.requirements import requirement
@@ -18,8 +18,8 @@ _CONTENT = "one\ntwo\n"
 _ROOT = "REV-20260221-login-01"
 
 
-def _payload(content: str | None = _CONTENT, **changes: Any) -> Payload:
-    given = Payload(
+def _payload(content: str | None = _CONTENT, **changes: Any) -> ReviewPayload:
+    given = ReviewPayload(
         revision=token(_ROOT, content or ""),
         format="full-text",
         scope="full",

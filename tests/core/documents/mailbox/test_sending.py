@@ -10,7 +10,7 @@ from aof.core.documents.mailbox.message import (
     PRIORITIES,
     SCOPES,
     TYPES,
-    Message,
+    MailMessage,
     is_message_id,
     message_id,
     number_of,
@@ -27,7 +27,7 @@ _NOW = millis("2026-02-21T09:00:00Z")
 _CHART = Policy(maintainers=("maya",), org=OrgChart(agents=(Agent(id="ada"), Agent(id="bob"))))
 
 
-def _sent(policy: Policy = POLICY, **given: Any) -> Message | AofError:
+def _sent(policy: Policy = POLICY, **given: Any) -> MailMessage | AofError:
     return message(Mail(**({"sender": "ada", "receiver": "bob", "subject": "s"} | given)), policy, 1, _NOW)
 
 
@@ -41,12 +41,12 @@ def _refused(policy: Policy = POLICY, **given: Any) -> AofError:
 @requirement("comms.message.types")
 def test_one_of_each_type_is_accepted_and_any_other_refused() -> None:
     for kind in TYPES:
-        assert isinstance(_sent(type=kind, related="MSG-20260220-001"), Message)
+        assert isinstance(_sent(type=kind, related="MSG-20260220-001"), MailMessage)
     assert "notify, request" in _refused(type="chat").message
     assert "must name what it objects to" in _refused(type="objection").message
-    assert isinstance(_sent(type="objection", subject="Against MSG-20260220-004"), Message)
+    assert isinstance(_sent(type="objection", subject="Against MSG-20260220-004"), MailMessage)
     notice = _sent(type="notify", priority="P0")
-    assert isinstance(notice, Message)
+    assert isinstance(notice, MailMessage)
     assert notice.response_needed_by == "none"
 
 
@@ -56,14 +56,14 @@ def test_the_closure_owner_is_the_sender_or_the_maintainer() -> None:
     assert "closure owner" in _refused(closure_owner="bob").message
     for kind in ("request", "notify"):
         sent = _sent(type=kind)
-        assert isinstance(sent, Message)
+        assert isinstance(sent, MailMessage)
         assert sent.closure_owner == "ada"
     for owner in ("maintainer", "maya"):
         sent = _sent(closure_owner=owner)
-        assert isinstance(sent, Message)
+        assert isinstance(sent, MailMessage)
         assert sent.closure_owner == owner
     sent = _sent(type="notify", closure_owner="none")
-    assert isinstance(sent, Message)
+    assert isinstance(sent, MailMessage)
     assert sent.closure_owner == "none"
 
 
@@ -75,7 +75,7 @@ def test_what_no_card_may_say_is_refused_with_what_it_may() -> None:
         refused = _refused(_CHART, **{field: "bobby"})
         assert "bob" in refused.hint
         assert "org chart" in refused.message
-    assert isinstance(_sent(_CHART, receiver="maya"), Message)
+    assert isinstance(_sent(_CHART, receiver="maya"), MailMessage)
 
 
 @requirement("comms.sla.due-date")
@@ -96,14 +96,14 @@ def test_an_answer_is_needed_by_a_time_the_next_session_or_never(given: dict[str
     if written is None:
         assert isinstance(sent, AofError)
     else:
-        assert isinstance(sent, Message)
+        assert isinstance(sent, MailMessage)
         assert sent.response_needed_by == written
 
 
 @requirement("comms.message.id")
 def test_an_id_has_the_day_and_three_digits_or_more() -> None:
     sent = _sent()
-    assert isinstance(sent, Message)
+    assert isinstance(sent, MailMessage)
     assert sent.message_id == "MSG-20260221-001"
     assert message_id("2026-02-21", 1000) == "MSG-20260221-1000"
     assert [is_message_id(one) for one in ("MSG-20260221-001", "MSG-20260221-1000", "MSG-20260221-1")] == [
@@ -131,6 +131,6 @@ def test_a_role_and_the_maintainer_can_be_named() -> None:
     )
     for named, written in (("role:reviewer", "role:reviewer"), ("reviewer", "role:reviewer"), ("maintainer", "maya")):
         sent = _sent(chart, receiver=named)
-        assert isinstance(sent, Message)
+        assert isinstance(sent, MailMessage)
         assert sent.receiver == written
     assert isinstance(_sent(receiver="role:reviewer"), AofError)

@@ -23,6 +23,7 @@ from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
+    "audit": "teamwork.audit:audit",
     "blocked": "queries:blocked",
     "charter": "documents.charter:charter",
     "claim": "tasks:claim",

@@ -902,6 +902,26 @@ VERBS: tuple[Verb, ...] = (
         example="aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
     ),
     Verb(
+        "audit",
+        "audit records of handoffs: find, verify or prune them",
+        "teamwork.audit:audit",
+        section="messages",
+        order=40,
+        arguments=(
+            Argument("list|verify|prune", "what to do", required=False, target="action"),
+        ),
+        options=(
+            Option("--handoff", "with list: only of this handoff", metavar="H"),
+            Option("--task", "with list: only of this task", metavar="ID"),
+            Option("--from", "with list: only from this agent", metavar="A", target="from_agent"),
+            Option("--to", "with list: only to this agent", metavar="A", target="to_agent"),
+            Option("--after", "with list: only records of events with a greater number", metavar="SEQ", type="int"),
+            Option("--limit", "with list: at most this many (10,000 at a time)", metavar="N", type="int"),
+            Option("--dry-run", "with prune: only show what would be removed"),
+        ),
+        example="aof audit --task 001",
+    ),
+    Verb(
         "worklog",
         "read and write the team's WORKLOG, check or compact it",
         "documents.worklog:worklog",
@@ -980,6 +1000,9 @@ VERBS: tuple[Verb, ...] = (
 
 # What an operation is called on the command line, where that is not its name.
 WORDS = {
+    "audit": "audit list",
+    "audit_prune": "audit prune",
+    "audit_verify": "audit verify",
     "charter_amend": "charter amend",
     "charter_check": "charter check",
     "charter_init": "charter init",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from aof.app.operations.results import Result
 from aof.core.documents.charter import check, model
 from aof.core.documents.charter.model import Charter, Lane
-from aof.core.documents.finding import Finding
+from aof.core.documents.finding import DocumentFinding
 from aof.core.errors.base import Call
 from aof.core.errors.charter import NoCharter
 from aof.core.model.workflow_state import leases
@@ -33,7 +33,7 @@ _INDEX: Final = "Decision Index"
 _PATH_LIKE: Final = re.compile(r"[^\s`]*[/.][^\s`]*\Z")
 
 
-class Problem(Result, frozen=True, kw_only=True, omit_defaults=True):
+class CharterProblem(Result, frozen=True, kw_only=True, omit_defaults=True):
     """One finding; a warning does not make the check fail."""
 
     file: str
@@ -48,7 +48,7 @@ class CharterChecked(Result, frozen=True, kw_only=True):
 
     ok: bool
     path: str
-    problems: tuple[Problem, ...]
+    problems: tuple[CharterProblem, ...]
 
 
 def examined(environment: Environment, text: str, *, agent: str | None, changed: tuple[str, ...]) -> CharterChecked:
@@ -57,13 +57,16 @@ def examined(environment: Environment, text: str, *, agent: str | None, changed:
         raise NoCharter("there is no session charter", "let a maintainer create one", Call("charter_init", {}))
     found = sorted(_findings(environment, text, agent, changed), key=lambda one: one.line)
     problems = tuple(
-        Problem(file=PATH, line=one.line, code=one.code, detail=one.detail, severity=one.severity) for one in found
+        CharterProblem(file=PATH, line=one.line, code=one.code, detail=one.detail, severity=one.severity)
+        for one in found
     )
     ok = all(one.severity != "error" for one in found)
     return CharterChecked(ok=ok, path=PATH, problems=problems)
 
 
-def _findings(environment: Environment, text: str, agent: str | None, changed: tuple[str, ...]) -> Iterator[Finding]:
+def _findings(
+    environment: Environment, text: str, agent: str | None, changed: tuple[str, ...]
+) -> Iterator[DocumentFinding]:
     charter = parse(text)
     lines: dict[int, int] = {}
     for section in sections(text):
@@ -107,15 +110,15 @@ def _is_index(line: str) -> bool:
     return found is not None and found[1].casefold() == _INDEX.casefold()
 
 
-def _of_text(text: str) -> Iterator[Finding]:
+def _of_text(text: str) -> Iterator[DocumentFinding]:
     lines = scan(text)
     for number in unclosed(lines):
-        yield Finding(number, "unclosed", "a fenced block or a comment that is never closed", "warning")
+        yield DocumentFinding(number, "unclosed", "a fenced block or a comment that is never closed", "warning")
     for number in conflict_marks(lines):
-        yield Finding(number, "conflict_mark", "a mark that a failed merge has left")
+        yield DocumentFinding(number, "conflict_mark", "a mark that a failed merge has left")
 
 
-def _of_sections(text: str) -> Iterator[Finding]:
+def _of_sections(text: str) -> Iterator[DocumentFinding]:
     known = sections(text)
     seen: set[int] = set()
     last = 0
@@ -123,32 +126,36 @@ def _of_sections(text: str) -> Iterator[Finding]:
         if not section.number:
             continue
         if section.number in seen:
-            yield Finding(section.line, "section_twice", f"section {section.number} is there twice; the first counts")
+            yield DocumentFinding(
+                section.line, "section_twice", f"section {section.number} is there twice; the first counts"
+            )
         elif section.number < last:
-            yield Finding(section.line, "section_order", f"section {section.number} stands after {last}", "warning")
+            yield DocumentFinding(
+                section.line, "section_order", f"section {section.number} stands after {last}", "warning"
+            )
         if section.empty and section.number not in seen:
             title = model.TITLES[section.number]
-            yield Finding(section.line, "section_empty", f"section {section.number} ({title}) is empty")
+            yield DocumentFinding(section.line, "section_empty", f"section {section.number} ({title}) is empty")
         seen.add(section.number)
         last = max(last, section.number)
     end = len(text.splitlines())
     for number, title in model.TITLES.items():
         if number not in seen:
-            yield Finding(end, "section_missing", f"section {number} ({title}) is missing")
+            yield DocumentFinding(end, "section_missing", f"section {number} ({title}) is missing")
 
 
-def _of_session(charter: Charter, line: int, events: list[Event]) -> Iterator[Finding]:
+def _of_session(charter: Charter, line: int, events: list[Event]) -> Iterator[DocumentFinding]:
     if not charter.session_id:
-        yield Finding(line, "session_id", "the session has no ID")
+        yield DocumentFinding(line, "session_id", "the session has no ID")
     earlier = [event.payload.get("charter", {}).get("sessionId") for event in events if event.type == CREATED][:-1]
     if charter.session_id and charter.session_id in earlier:
-        yield Finding(line, "session_id", f"an earlier session had the ID {charter.session_id[:80]}")
+        yield DocumentFinding(line, "session_id", f"an earlier session had the ID {charter.session_id[:80]}")
     for name, value in (("Date", charter.date), ("Project", charter.project), ("Milestone", charter.milestone)):
         if not value:
-            yield Finding(line, "metadata", f"section 1 does not say '{name}'", "warning")
+            yield DocumentFinding(line, "metadata", f"section 1 does not say '{name}'", "warning")
 
 
-def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Iterator[Finding]:
+def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Iterator[DocumentFinding]:
     """Owners change by a decision of the maintainer: what the log does not know needs a row of the Decision Index."""
     if not events:
         return
@@ -156,14 +163,14 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
     known = {lane.name: lane.owner for lane in logged.lanes}
     if _scopes(logged) != _scopes(charter):
         at = charter.gates[0].line if charter.gates else 1
-        yield Finding(at, "gates_changed", "the gates were changed by hand; let a maintainer amend the charter")
+        yield DocumentFinding(at, "gates_changed", "the gates were changed by hand; let a maintainer amend the charter")
     for lane in charter.lanes:
         before = known.get(lane.name)
         if before is None or before == lane.owner:
             continue
         if not any(lane.name in text and lane.owner in text for text in decided):
             what = f"the lane {lane.name!r} went from {before} to {lane.owner} by hand, without a decision"
-            yield Finding(lane.line, "lane_owner_changed", what)
+            yield DocumentFinding(lane.line, "lane_owner_changed", what)
 
 
 def _scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
@@ -174,19 +181,19 @@ def _scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _of_contract(environment: Environment, charter: Charter, line: int) -> Iterator[Finding]:
+def _of_contract(environment: Environment, charter: Charter, line: int) -> Iterator[DocumentFinding]:
     contract, files = charter.contract, environment.project
     if not contract.location:
         return
     for name, path in (("Contract location", contract.location), ("Validation tests", contract.tests)):
         if files is not None and path and _PATH_LIKE.match(path) and not files.has(path):
-            yield Finding(line, "contract_path", f"{name} of the contract: there is no {path[:200]}")
+            yield DocumentFinding(line, "contract_path", f"{name} of the contract: there is no {path[:200]}")
     if contract.status != "Locked":
         busy = {lane for agent in _working(environment) if (lane := _lane_of(charter, agent))}
         if len(busy) > 1:
             named = ", ".join(sorted(busy))
             what = f"the contract {contract.location[:200]} is {contract.status[:40]}, and the lanes {named} work"
-            yield Finding(line, "contract_unlocked", what)
+            yield DocumentFinding(line, "contract_unlocked", what)
 
 
 def _working(environment: Environment) -> set[str]:
@@ -199,24 +206,26 @@ def _lane_of(charter: Charter, agent: str) -> str | None:
     return (seat.lane or None) if seat is not None else None
 
 
-def _of_locks(environment: Environment, charter: Charter) -> Iterator[Finding]:
+def _of_locks(environment: Environment, charter: Charter) -> Iterator[DocumentFinding]:
     for task in environment.store.find(Query(status=("in-progress",))).tasks:
         for lock in task.locks:
             lane = check.owners_of(charter.lanes, [lock.path]).get(lock.path)
             if lane is not None and not lane.shared and lane.owner != lock.agent:
                 what = f"{lock.agent} has locked {lock.path} for {task.id}, which {_owned(lane)}"
-                yield Finding(lane.line, "lock_outside_lane", what)
+                yield DocumentFinding(lane.line, "lock_outside_lane", what)
 
 
-def _of_changes(charter: Charter, line: int, agent: str | None, changed: tuple[str, ...]) -> Iterator[Finding]:
+def _of_changes(charter: Charter, line: int, agent: str | None, changed: tuple[str, ...]) -> Iterator[DocumentFinding]:
     owners = check.owners_of(charter.lanes, changed)
     for path in changed:
         lane = owners.get(path)
         if lane is None:
-            yield Finding(line, "file_without_lane", f"{path[:200]} has changed and belongs to no lane", "warning")
+            yield DocumentFinding(
+                line, "file_without_lane", f"{path[:200]} has changed and belongs to no lane", "warning"
+            )
         elif agent is not None and not lane.shared and lane.owner != agent:
             what = f"{agent} has changed {path[:200]}, which {_owned(lane)}"
-            yield Finding(lane.line, "changed_outside_lane", what)
+            yield DocumentFinding(lane.line, "changed_outside_lane", what)
 
 
 def _owned(lane: Lane) -> str:

@@ -143,8 +143,8 @@ def changes_of(given: dict[str, Any], before: model.Charter) -> tuple[c.Change, 
         wanted.append(c.SetWindow(cycles=given["rebuttal_cycles"]))
     if given.get("acceptance"):
         wanted.append(c.SetAcceptance(criteria=tuple(given["acceptance"])))
-    wanted += [c.Tick(number=number, done=True) for number in given.get("done", ())]
-    wanted += [c.Tick(number=number, done=False) for number in given.get("undone", ())]
+    wanted += [c.TickItem(number=number, done=True) for number in given.get("done", ())]
+    wanted += [c.TickItem(number=number, done=False) for number in given.get("undone", ())]
     if not wanted:
         raise InvalidInput("the amendment changes nothing", "say what is to change, such as --lane api:ada:src/api/**")
     return tuple(wanted)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aof.core.documents.mailbox.facts import TURN_BEGAN
-from aof.documents.worklog.envelope import Envelope, envelopes
+from aof.documents.worklog.envelope import EntryEnvelope, envelopes
 from aof.documents.worklog.parser import parse_entry
 from aof.documents.worklog.projection import ENTRY
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MINUTE = 16  # characters of a moment up to its minute, which is as exact as the file is
 
 
-def unseen_by(environment: Environment, agent: str) -> Callable[[Envelope], bool]:
+def unseen_by(environment: Environment, agent: str) -> Callable[[EntryEnvelope], bool]:
     """Says of an entry whether it was posted after the agent's latest turn began; everything is, before its first."""
     turn, moment, posted = 0, "", dict[str, int]()
     for event in environment.store.told((ENTRY, TURN_BEGAN)):
@@ -26,7 +26,7 @@ def unseen_by(environment: Environment, agent: str) -> Callable[[Envelope], bool
         elif event.payload.get("agent") == agent:
             turn, moment = event.seq, event.timestamp
 
-    def unseen(one: Envelope) -> bool:
+    def unseen(one: EntryEnvelope) -> bool:
         seq = posted.get(one.event_id)
         return seq > turn if seq is not None else one.timestamp[:_MINUTE] >= moment[:_MINUTE]
 

@@ -13,7 +13,7 @@ from aof.core.documents.mailbox.facts import TURN_BEGAN
 from aof.core.errors.base import Call
 from aof.core.errors.conflicts import ConflictNotFound
 from aof.documents.conflicts import commands
-from aof.documents.conflicts.standing import Dispute, Proposal, Review, Standing, standing
+from aof.documents.conflicts.standing import ConflictReview, Dispute, Proposal, Standing, standing
 from aof.documents.worklog import wording
 from aof.documents.worklog.envelope import envelopes
 from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Entry
@@ -30,7 +30,7 @@ class Conflicts(Result, frozen=True, kw_only=True):
 
     proposals: tuple[Proposal, ...]
     disputes: tuple[Dispute, ...]
-    reviews: tuple[Review, ...]
+    reviews: tuple[ConflictReview, ...]
 
 
 class ConflictShown(Result, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class ConflictService:
         """One of them, with every version and every entry that belongs to it."""
         known = self._standing()
         dispute = known.dispute(conflict_id)
-        every: list[Proposal | Dispute | Review] = [*known.proposals, *known.reviews]
+        every: list[Proposal | Dispute | ConflictReview] = [*known.proposals, *known.reviews]
         found = dispute or next((one for one in every if one.id == conflict_id), None)
         if found is None:
             raise ConflictNotFound(
@@ -108,7 +108,7 @@ class ConflictService:
         links = _back(known, conflict_id)
         said = wording.Said(subject=text, reasons=tuple(reasons), links=links)
         given = {"kind": "decision.recorded", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
-        return self._posted(commands.Settle, given)
+        return self._posted(commands.SettleConflict, given)
 
     def conflict_default(
         self,
@@ -147,14 +147,14 @@ class ConflictService:
         return standing(self._entries(), self._environment.clock.now())
 
 
-def _own(found: Proposal | Dispute | Review) -> tuple[str, ...]:
+def _own(found: Proposal | Dispute | ConflictReview) -> tuple[str, ...]:
     if isinstance(found, Proposal):
         return tuple(version.event_id for version in found.versions)
     return found.rebuttals if isinstance(found, Dispute) else ()
 
 
-def _state(found: Dispute | Review) -> str:
-    return "open" if isinstance(found, Review) or found.is_open else "settled"
+def _state(found: Dispute | ConflictReview) -> str:
+    return "open" if isinstance(found, ConflictReview) or found.is_open else "settled"
 
 
 def _back(known: Standing, conflict_id: str) -> tuple[str, ...]:

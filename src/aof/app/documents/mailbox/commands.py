@@ -14,7 +14,7 @@ from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents import speakers
 from aof.core.documents.mailbox import escalation, facts, lifecycle, receivers, sending
 from aof.core.documents.mailbox import payload as payloads
-from aof.core.documents.mailbox.message import BODY, Ack, Message, number_of
+from aof.core.documents.mailbox.message import BODY, Ack, MailMessage, number_of
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.mail import MessageNotFound, MissingPart, NotCloser, UnreadableMessage
 from aof.core.model.commands import Decide, NeedsOf, OnDocument
@@ -26,6 +26,7 @@ from aof.core.validation import limits
 from aof.documents.conflicts import anti_patterns
 from aof.documents.escaping import plain
 from aof.documents.mailbox import payload as blocks
+from aof.documents.mailbox.body import trimmed
 from aof.documents.mailbox.card import read
 from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import CLOSED, cards_of
@@ -85,7 +86,7 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
             return refusal
         return Decision(drafts=(facts.sent(message),))
 
-    def _unposted(self, records: Records, message: Message) -> AofError | None:
+    def _unposted(self, records: Records, message: MailMessage) -> AofError | None:
         """Why a message cannot stand for a handoff: the WORKLOG has none of the sender that it refers to."""
         if self.type != "handoff-ready":
             return None
@@ -103,7 +104,7 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
     def _mail(self, now: int) -> sending.Mail | AofError:
         if problem := limits.text("body", self.body, BODY) or limits.text("payload", self.content, BODY):
             return problem
-        body = plain(self.body)
+        body = trimmed(plain(self.body))
         if self.content is not None:
             block = self._payload(now)
             if isinstance(block, AofError):
@@ -123,11 +124,11 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
             payload=blocks.found_in(body),
         )
 
-    def _payload(self, now: int) -> payloads.Payload | AofError:
+    def _payload(self, now: int) -> payloads.ReviewPayload | AofError:
         assert self.content is not None
         content = plain(self.content) + "\n"
         root = payloads.root(day(now), self.topic or self.subject, self.seq)
-        found = payloads.Payload(
+        found = payloads.ReviewPayload(
             revision=payloads.token(root, content, self.part),
             format=self.format,
             scope=self.review_scope,
@@ -179,7 +180,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
             return self.reason
         return f"{self.revision} — {self.reason}"
 
-    def _unechoed(self, box: Mailbox, message: Message, reason: str) -> AofError | None:
+    def _unechoed(self, box: Mailbox, message: MailMessage, reason: str) -> AofError | None:
         """Why this is no answer to the payload that the message carries."""
         if self.target not in ("acknowledged", "actioned") or message.status == "blocked":
             return None
@@ -188,7 +189,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
             return None
         return payloads.echo(own, reason, payloads_in(box) if own.part is not None else ())
 
-    def _escalated(self, records: Records, box: Mailbox, message: Message, now: int) -> tuple[Draft, ...]:
+    def _escalated(self, records: Records, box: Mailbox, message: MailMessage, now: int) -> tuple[Draft, ...]:
         """What follows where a payload is malformed for the second time."""
         own = blocks.found_in(message.body) if payloads.RESEND in self.reason else None
         if own is None or not resent(box, records.documents[facts.ARCHIVE], message, own.root):
@@ -267,7 +268,7 @@ def _last(text: str, begin: str, today: str, known: int, ids: Callable[[], Itera
     return max([known, *(number_of(one, today) for one in ids())])
 
 
-def message_in(box: Mailbox, message_id: str) -> Message | AofError:
+def message_in(box: Mailbox, message_id: str) -> MailMessage | AofError:
     """A message of the mailbox; of a closed one, what the closed summary says."""
     places = box.places(message_id)
     if len(places) > 1:
@@ -294,7 +295,7 @@ def message_in(box: Mailbox, message_id: str) -> Message | AofError:
     )
 
 
-def archived_message(archive: str, message_id: str) -> Message | None:
+def archived_message(archive: str, message_id: str) -> MailMessage | None:
     """A message of the archive, found without reading all of it."""
     start = archive.find(f"### {message_id}")
     for place in cards_of(archive[start:]) if start >= 0 else ():
@@ -303,11 +304,11 @@ def archived_message(archive: str, message_id: str) -> Message | None:
     return None
 
 
-def closed_message(cells: tuple[str, ...]) -> Message:
+def closed_message(cells: tuple[str, ...]) -> MailMessage:
     """What a row of the closed summary says of its message."""
     given = (*cells, "", "", "", "", "")
     sender, _, receiver = given[2].partition(" -> ")
-    return Message(
+    return MailMessage(
         message_id=given[0],
         sender=sender.strip(),
         receiver=receiver.strip(),
@@ -323,7 +324,7 @@ def closed_message(cells: tuple[str, ...]) -> Message:
     )
 
 
-def resent(box: Mailbox, archive: str, message: Message, root: str) -> bool:
+def resent(box: Mailbox, archive: str, message: MailMessage, root: str) -> bool:
     """Whether an earlier message with a payload of that root was answered with the wish to have it again."""
     cards = [box.card(place).message for place in box.outline.cards]
     cards += [read(archive[place.start : place.end]).message for place in cards_of(archive) if root in archive]
@@ -340,7 +341,7 @@ def _with_archive(needs: Needs) -> Needs:
     return msgspec.structs.replace(needs, documents=needs.documents | {facts.ARCHIVE})
 
 
-def payloads_in(box: Mailbox) -> list[payloads.Payload]:
+def payloads_in(box: Mailbox) -> list[payloads.ReviewPayload]:
     """The payloads of all cards."""
     found = (blocks.found_in(box.card(place).message.body) for place in box.outline.cards)
     return [one for one in found if one is not None]

@@ -12,10 +12,10 @@ import msgspec
 
 from aof.app.documents import reading
 from aof.core.documents.mailbox import facts, receivers
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.documents.conflicts import anti_patterns
 from aof.documents.mailbox import check, json_view
-from aof.documents.mailbox.card import Problem
+from aof.documents.mailbox.card import CardProblem
 from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import cards_of, line_number
 from aof.documents.worklog import model as worklog
@@ -33,7 +33,7 @@ UNREAD, UNCLOSED = "turn_unread", "turn_unclosed"
 _FIXED = ("sender", "receiver", "date", "type", "priority", "subject", "body")
 
 
-def problems(here: Environment, policy: Policy, text: str | None) -> list[Problem]:
+def problems(here: Environment, policy: Policy, text: str | None) -> list[CardProblem]:
     """Everything that is wrong with the mailbox of the data directory, or with a text."""
     if text is not None:
         return check.problems(text, policy)
@@ -49,7 +49,7 @@ def problems(here: Environment, policy: Policy, text: str | None) -> list[Proble
     return sorted(found, key=lambda problem: problem.line)
 
 
-def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[Problem]:
+def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[CardProblem]:
     """Decisions and handoffs of which the WORKLOG knows nothing."""
     found = reading.texts(here, worklog.NAME, worklog.PATH, worklog.ARCHIVE)
     known, old = parse(found[worklog.PATH]), parse(found[worklog.ARCHIVE])
@@ -58,12 +58,12 @@ def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[Problem]:
     closed = [message for message in _closed(here) if message.message_id not in there]
     entries, rows = (*old.entries, *known.entries), (*old.decisions, *known.decisions)
     for one in anti_patterns.only_in_mailbox(cards, closed, entries, rows):
-        yield Problem(one.line, one.code, one.detail, one.severity)
+        yield CardProblem(one.line, one.code, one.detail, one.severity)
 
 
-def _closed(here: Environment) -> Iterator[Message]:
+def _closed(here: Environment) -> Iterator[MailMessage]:
     """The messages that the log says were closed, each with its disposition."""
-    sent: dict[str, Message] = {}
+    sent: dict[str, MailMessage] = {}
     for event in here.store.told((facts.SENT, facts.CLOSED)):
         if event.type == facts.SENT:
             message = facts.message_in(event.payload)
@@ -77,7 +77,7 @@ class _Told:
     """What the log tells of messages."""
 
     def __init__(self, here: Environment) -> None:
-        self.sent: dict[str, Message] = {}
+        self.sent: dict[str, MailMessage] = {}
         self.acks: dict[str, list[Ack]] = {}
         self.status: dict[str, str] = {}
         for event in here.store.told((facts.TYPES,)):
@@ -90,7 +90,7 @@ class _Told:
                 self.status[event.payload["messageId"]] = change.status
 
 
-def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[Problem]:
+def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[CardProblem]:
     seen = set()
     for place in box.outline.cards:
         card = box.card(place)
@@ -98,7 +98,7 @@ def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[Problem]
         seen.add(message.message_id)
         original = told.sent.get(message.message_id)
         if original is None:
-            yield Problem(begin, "not_in_log", f"{message.message_id} was not sent through AOF", "warning")
+            yield CardProblem(begin, "not_in_log", f"{message.message_id} was not sent through AOF", "warning")
         else:
             yield from _changed_text(begin, original, message)
         yield from _unknown_acks(begin, message, told.acks.get(message.message_id, []), bound=bound)
@@ -112,32 +112,32 @@ def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[Problem]
             detail = (
                 f"{message.message_id} is {message.status} in the file, and {known} in the log; no Ack line says why"
             )
-            yield Problem(begin + (card.status_line or 0), "status_without_ack", detail)
+            yield CardProblem(begin + (card.status_line or 0), "status_without_ack", detail)
     gone = [one for one in told.sent if one not in seen and told.status.get(one) != "closed"]
     for one in gone:
-        yield Problem(1, "deleted_card", f"{one} was sent and never closed, and its card is gone")
+        yield CardProblem(1, "deleted_card", f"{one} was sent and never closed, and its card is gone")
 
 
-def _changed_text(begin: int, original: Message, message: Message) -> Iterator[Problem]:
+def _changed_text(begin: int, original: MailMessage, message: MailMessage) -> Iterator[CardProblem]:
     for name in _FIXED:
         if getattr(original, name) != getattr(message, name):
-            yield Problem(begin, "changed_text", f"the {name} of {message.message_id} is not what was sent")
+            yield CardProblem(begin, "changed_text", f"the {name} of {message.message_id} is not what was sent")
 
 
-def _unknown_acks(begin: int, message: Message, known: list[Ack], *, bound: bool) -> Iterator[Problem]:
+def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: bool) -> Iterator[CardProblem]:
     for ack in message.acks:
         if ack in known:
             continue
         foreign = ack.actor not in (message.receiver, message.sender) and not receivers.is_group(message.receiver)
         detail = f"the log has no such answer to {message.message_id}: {ack.actor} — {ack.date} — {ack.reason}"
-        yield Problem(begin, "unproven_ack", detail, "error" if bound or foreign else "warning")
+        yield CardProblem(begin, "unproven_ack", detail, "error" if bound or foreign else "warning")
     for ack in known:
         if ack not in message.acks:
             detail = f"an answer to {message.message_id} is gone: {ack.actor} — {ack.date} — {ack.reason}"
-            yield Problem(begin, "deleted_ack", detail)
+            yield CardProblem(begin, "deleted_ack", detail)
 
 
-def _stale(own: str, kept: str) -> Iterator[Problem]:
+def _stale(own: str, kept: str) -> Iterator[CardProblem]:
     """A projection that somebody keeps beside the mailbox, and that says something else."""
     if not kept:
         return
@@ -147,23 +147,25 @@ def _stale(own: str, kept: str) -> Iterator[Problem]:
         said = None
     now = json_view.projected(opened(own))
     if not isinstance(said, dict) or any(said.get(name) != value for name, value in now.items()):
-        yield Problem(1, "stale_projection", f"{JSON} does not say what {facts.PATH} says; export it again", "warning")
+        yield CardProblem(
+            1, "stale_projection", f"{JSON} does not say what {facts.PATH} says; export it again", "warning"
+        )
 
 
-def left_over(box: Mailbox, agent: str, policy: Policy) -> list[Problem]:
+def left_over(box: Mailbox, agent: str, policy: Policy) -> list[CardProblem]:
     """What an agent leaves behind at the end of its turn: unread mail, and what it has to close."""
     everybody = (*receivers.roster(policy, box.known_names), agent)
     found = []
     for place, head in zip(box.outline.cards, box.heads, strict=True):
         line = line_number(box.text, place.start)
         if receivers.is_unread_by(head, agent, policy, everybody):
-            found.append(Problem(line, UNREAD, f"{head.message_id} is unread by {agent}"))
+            found.append(CardProblem(line, UNREAD, f"{head.message_id} is unread by {agent}"))
         elif head.status == "actioned" and _owns(head, agent, policy):
-            found.append(Problem(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
+            found.append(CardProblem(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
     return found
 
 
-def _owns(message: Message, agent: str, policy: Policy) -> bool:
+def _owns(message: MailMessage, agent: str, policy: Policy) -> bool:
     """Whether the agent is the one that is reminded to close the message."""
     owner = message.closure_owner
     return owner == agent or (owner == receivers.MAINTAINER and agent in policy.maintainers)

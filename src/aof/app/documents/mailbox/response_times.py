@@ -10,7 +10,7 @@ from aof.app.documents.mailbox import commands
 from aof.app.documents.mailbox.turns import Turns
 from aof.app.documents.mailbox.worklog_entries import with_entries
 from aof.core.documents.mailbox import escalation, facts, receivers, sending, sla
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.model.ids import OURSELVES
 from aof.documents.mailbox.mailbox import opened
 from aof.ports import store as ports
@@ -18,14 +18,14 @@ from aof.ports import store as ports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.commands.environment import Environment
-    from aof.core.documents.mailbox.sla import Overdue
+    from aof.core.documents.mailbox.sla import OverdueMail
     from aof.core.model.policy import Policy
 
 _FIRST_DAY = 4, 12  # where the day stands in a message's ID
 _SCOPE = ports.Scope(names=commands.LOCK)
 
 
-def overdue(here: Environment, policy: Policy, text: str) -> list[Overdue]:
+def overdue(here: Environment, policy: Policy, text: str) -> list[OverdueMail]:
     """Every message that was not acknowledged in time, oldest first."""
     box = opened(text)
     waiting = [head for head in box.heads if head.status == "unread" and head.type != "notify"]
@@ -40,7 +40,7 @@ def overdue(here: Environment, policy: Policy, text: str) -> list[Overdue]:
         else:
             told.append(event)
     turns = Turns(told)
-    found: list[Overdue] = []
+    found: list[OverdueMail] = []
     for message in reversed(waiting):
         seq = sent.get(message.message_id)
         for agent in receivers.members(message, policy, everybody):
@@ -53,7 +53,7 @@ def overdue(here: Environment, policy: Policy, text: str) -> list[Overdue]:
     return found
 
 
-def unanswered(here: Environment, message: Message) -> int | None:
+def unanswered(here: Environment, message: MailMessage) -> int | None:
     """How many turns the receiver has ended since the message was escalated; None where it was not."""
     since = _since([message])
     found = None
@@ -68,13 +68,13 @@ def unanswered(here: Environment, message: Message) -> int | None:
     return len(Turns(turns).after(found.payload["agent"], found.seq, ""))
 
 
-def escalate(here: Environment, policy: Policy, late: Overdue) -> bool:
+def escalate(here: Environment, policy: Policy, late: OverdueMail) -> bool:
     """Escalate a message that is overdue, unless somebody was faster; tells whether that was done."""
     with here.store.unit(_SCOPE) as unit:
         unit_of_work.follow(unit, commands.LOCK, policy)
         texts = {path: unit.document(path) for path in (facts.PATH, facts.ARCHIVE)}
         found = commands.message_in(opened(texts[facts.PATH]), late.message_id)
-        if not isinstance(found, Message) or found.status != "unread" or _is_escalated(here, found):
+        if not isinstance(found, MailMessage) or found.status != "unread" or _is_escalated(here, found):
             return False
         now = here.clock.now()
         drafts = escalation.of_overdue(found, late, policy, commands.next_number(texts, now), now)
@@ -83,7 +83,7 @@ def escalate(here: Environment, policy: Policy, late: Overdue) -> bool:
     return True
 
 
-def due(here: Environment, policy: Policy) -> list[Overdue]:
+def due(here: Environment, policy: Policy) -> list[OverdueMail]:
     """The messages that are to be escalated now."""
     with here.store.unit(ports.Scope()) as unit:
         text = unit.document(facts.PATH)
@@ -104,12 +104,12 @@ def next_due(here: Environment) -> int | None:
     return min((when + 1 for when in times if when is not None and when >= now), default=None)
 
 
-def _is_escalated(here: Environment, message: Message) -> bool:
+def _is_escalated(here: Environment, message: MailMessage) -> bool:
     told = here.store.told((facts.ESCALATED,), _since([message]))
     return any(event.payload["messageId"] == message.message_id for event in told)
 
 
-def _since(messages: list[Message]) -> str:
+def _since(messages: list[MailMessage]) -> str:
     """The day of the oldest of them; every day where an ID does not tell."""
     days = sorted(message.message_id[slice(*_FIRST_DAY)] for message in messages)
     first = days[0]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aof.app.operations.results import Result
-from aof.core.documents.mailbox.message import Message
-from aof.core.documents.mailbox.sla import Overdue
-from aof.documents.mailbox.card import Problem
+from aof.core.documents.mailbox.message import MailMessage
+from aof.core.documents.mailbox.sla import OverdueMail
+from aof.documents.mailbox.card import CardProblem
 
 
 class SentMail(Result, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Inbox(Result, frozen=True, kw_only=True):
 
     agent: str
     unread: int
-    messages: tuple[Message, ...]
+    messages: tuple[MailMessage, ...]
 
 
 class LeftOver(Result, frozen=True, kw_only=True):
@@ -33,15 +33,15 @@ class Mails(Result, frozen=True, kw_only=True):
     """Messages, newest first, and those that were not acknowledged in time."""
 
     total: int
-    messages: tuple[Message, ...]
-    overdue: tuple[Overdue, ...]
+    messages: tuple[MailMessage, ...]
+    overdue: tuple[OverdueMail, ...]
 
 
 class MailReport(Result, frozen=True, kw_only=True):
     """What is wrong with a mailbox. Warnings alone leave it in order."""
 
     ok: bool
-    problems: tuple[Problem, ...]
+    problems: tuple[CardProblem, ...]
 
 
 class ArchivedMail(Result, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from aof.app.documents import reading
 from aof.app.documents.mailbox import commands, examination, response_times, turns
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
 from aof.core.documents.mailbox import facts, lifecycle, receivers
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
@@ -154,33 +154,33 @@ class MailService:
         late = tuple(response_times.overdue(self._environment, policy, text))
         return Mails(total=len(kept), messages=kept, overdue=late)
 
-    def mail_show(self, message_id: str) -> Message:
+    def mail_show(self, message_id: str) -> MailMessage:
         """One message with its body and all acknowledgements, also when it is closed."""
         return self._message(message_id)
 
     def mail_ack(
         self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Acknowledge a message; of a blocked one, say that it goes on."""
         return self._moved(message_id, "acknowledged", reason, agent, revision=revision)
 
     def mail_action(
         self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Say that what a message asks for is done."""
         return self._moved(message_id, "actioned", reason, agent, revision=revision)
 
-    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
         """Say what a message that was acknowledged waits for."""
         return self._moved(message_id, "blocked", reason, agent)
 
     def mail_close(
         self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
-    ) -> Message:
+    ) -> MailMessage:
         """Close a message, which moves it to the archive; a maintainer may also defer it."""
         return self._moved(message_id, "closed", reason, agent, disposition=disposition)
 
-    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> Message:
+    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
         """Tell the WORKLOG and the maintainer that a message got no answer."""
         command = commands.EscalateMail(
             actor=self._principal.actor, agent=agent, message_id=self._resolved(message_id), reason=reason
@@ -220,7 +220,7 @@ class MailService:
         *,
         disposition: str | None = None,
         revision: str | None = None,
-    ) -> Message:
+    ) -> MailMessage:
         full = self._resolved(message_id)
         unanswered = None
         if disposition == "abandoned":
@@ -239,18 +239,18 @@ class MailService:
         )
         return self._found(full)
 
-    def _message(self, message_id: str) -> Message:
+    def _message(self, message_id: str) -> MailMessage:
         """A message from the mailbox, else from the archive."""
         reading.texts(self._environment, facts.DOCUMENT)
         return self._found(self._resolved(message_id))
 
-    def _found(self, full: str) -> Message:
+    def _found(self, full: str) -> MailMessage:
         """The same, once the files have caught up."""
         with self._environment.store.unit(ports.Scope()) as unit:
             found = commands.message_in(opened(unit.document(facts.PATH)), full)
             if isinstance(found, AofError) and not isinstance(found, MessageNotFound):
                 raise found
-            if isinstance(found, Message) and found.is_open:
+            if isinstance(found, MailMessage) and found.is_open:
                 return found
             archived = commands.archived_message(unit.document(facts.ARCHIVE), full)
         if archived is not None:

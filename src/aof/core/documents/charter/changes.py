@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.documents.charter.model import Gate, Lane, Participant, Signature
 
 
@@ -64,7 +65,7 @@ class SetAcceptance(_Change, frozen=True, kw_only=True, tag="acceptance"):
     criteria: tuple[str, ...]
 
 
-class Tick(_Change, frozen=True, kw_only=True, tag="kickoff"):
+class TickItem(_Change, frozen=True, kw_only=True, tag="kickoff"):
     """An item of the kickoff checklist is done, or is not."""
 
     number: int
@@ -78,7 +79,16 @@ class Sign(_Change, frozen=True, kw_only=True, tag="signature"):
 
 
 Change = (
-    SetField | SetParticipant | DropParticipant | SetLane | DropLane | SetGate | SetWindow | SetAcceptance | Tick | Sign
+    SetField
+    | SetParticipant
+    | DropParticipant
+    | SetLane
+    | DropLane
+    | SetGate
+    | SetWindow
+    | SetAcceptance
+    | TickItem
+    | Sign
 )
 _CHANGES: Final = tuple[Change, ...]
 
@@ -90,9 +100,9 @@ def packed(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
 
 def described(changes: tuple[Change, ...]) -> str:
     """The changes in a few words, for people."""
-    said = [_WORDS[type(change)](change) for change in changes if not isinstance(change, Tick)]
+    said = [_WORDS[type(change)](change) for change in changes if not isinstance(change, TickItem)]
     for done, word in ((True, "done"), (False, "open again")):
-        numbers = [str(one.number) for one in changes if isinstance(one, Tick) and one.done is done]
+        numbers = [str(one.number) for one in changes if isinstance(one, TickItem) and one.done is done]
         if numbers:
             said.append(f"kickoff items {', '.join(numbers)} are {word}")
     return "; ".join(said)
@@ -115,4 +125,4 @@ _WORDS: Final[dict[type[Change], Callable[[Any], str]]] = {
 
 def unpacked(payload: object) -> tuple[Change, ...]:
     """The changes that an event holds; raises ValidationError."""
-    return msgspec.convert(payload, _CHANGES)
+    return msgspec.convert(payload, prepare_type(_CHANGES))

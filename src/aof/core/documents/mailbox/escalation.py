@@ -7,38 +7,38 @@ stays as it is. Must not know how either is written.
 from __future__ import annotations
 
 from aof.core.documents.mailbox import facts, receivers
-from aof.core.documents.mailbox.message import NEXT_SESSION, NONE, SUBJECT, Message, message_id
-from aof.core.documents.mailbox.sla import Overdue
+from aof.core.documents.mailbox.message import NEXT_SESSION, NONE, SUBJECT, MailMessage, message_id
+from aof.core.documents.mailbox.sla import OverdueMail
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.policy import Policy
 from aof.core.model.times import day, iso
 
 
-def of_overdue(message: Message, late: Overdue, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
+def of_overdue(message: MailMessage, late: OverdueMail, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """A message that its receiver did not acknowledge in time."""
     text = f"Escalated: {message.message_id} — {message.subject} — receiver did not ack within {late.tier} window"
     return _drafts(message, late.agent, text, policy=policy, number=number, now=now)
 
 
-def of_payload(message: Message, root: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
+def of_payload(message: MailMessage, root: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """A payload that was malformed again when it was sent once more."""
     text = f"Escalated: {message.message_id} — {message.subject} — payload {root} was malformed twice"
     return _drafts(message, message.receiver, text, policy=policy, number=number, now=now)
 
 
-def by_hand(message: Message, reason: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
+def by_hand(message: MailMessage, reason: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """What its sender wants the maintainer to know about."""
     text = f"Escalated: {message.message_id} — {message.subject} — {reason}"
     return _drafts(message, message.receiver, text, policy=policy, number=number, now=now)
 
 
-def _drafts(message: Message, agent: str, text: str, *, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
+def _drafts(message: MailMessage, agent: str, text: str, *, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     told = facts.escalated(message.message_id, agent, text)
     if message.sender in policy.maintainers or not policy.maintainers:
         return (told,)
     several = len(policy.maintainers) > 1
-    notice = Message(
+    notice = MailMessage(
         message_id=message_id(day(now), number),
         sender=OURSELVES,
         receiver=receivers.MAINTAINER if several else policy.maintainers[0],

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.documents.mailbox.lifecycle import Change
-from aof.core.documents.mailbox.message import Ack, Message
+from aof._support.typed import prepare_type
+from aof.core.documents.mailbox.lifecycle import StatusChange
+from aof.core.documents.mailbox.message import Ack, MailMessage
 from aof.core.model.events import Draft
 
 DOCUMENT: Final = "MAILBOX"
@@ -27,13 +28,13 @@ TURN_BEGAN: Final = "agent.turn.began"
 TURN_ENDED: Final = "agent.turn.ended"
 
 
-def sent(message: Message) -> Draft:
+def sent(message: MailMessage) -> Draft:
     """A message was sent; everything that its card says is in the event."""
     said: dict[str, Any] = msgspec.to_builtins(message)
     return _draft(SENT, messageId=message.message_id, message=said)
 
 
-def changed(message: Message, change: Change, ack: Ack) -> Draft:
+def changed(message: MailMessage, change: StatusChange, ack: Ack) -> Draft:
     """A message has got another status, or only another line."""
     kind = CLOSED if change.status == "closed" else CHANGED
     more = {"disposition": change.disposition} if change.disposition is not None else {}
@@ -67,15 +68,15 @@ def turn(kind: str, agent: str, channel: str) -> Draft:
     return Draft(type=kind, task_id="", payload={"agent": agent, "channel": channel})
 
 
-def message_in(payload: dict[str, Any]) -> Message:
+def message_in(payload: dict[str, Any]) -> MailMessage:
     """The message of an event that tells of its sending."""
-    return msgspec.convert(payload["message"], Message)
+    return msgspec.convert(payload["message"], prepare_type(MailMessage))
 
 
-def change_in(payload: dict[str, Any]) -> tuple[Change, Ack]:
+def change_in(payload: dict[str, Any]) -> tuple[StatusChange, Ack]:
     """What an event tells of a change."""
-    ack = msgspec.convert(payload["ack"], Ack)
-    return Change(payload["status"], ack.reason, payload.get("disposition")), ack
+    ack = msgspec.convert(payload["ack"], prepare_type(Ack))
+    return StatusChange(payload["status"], ack.reason, payload.get("disposition")), ack
 
 
 def _draft(kind: str, **payload: Any) -> Draft:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from aof.core.documents.mailbox import receivers
-from aof.core.documents.mailbox.message import NEXT_SESSION, NONE, Message
+from aof.core.documents.mailbox.message import NEXT_SESSION, NONE, MailMessage
 from aof.core.documents.mailbox.sending import moment
 from aof.core.model.policy import Policy
 
@@ -21,7 +21,7 @@ class InboxRow(msgspec.Struct, frozen=True):
     needs_response_by: str = NONE
 
 
-def names(messages: Iterable[Message]) -> tuple[str, ...]:
+def names(messages: Iterable[MailMessage]) -> tuple[str, ...]:
     """Everybody that messages are from or for, in the order of the messages."""
     parties: dict[str, None] = {}
     for message in messages:
@@ -29,10 +29,10 @@ def names(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(name for name in parties if name and not receivers.is_group(name))
 
 
-def inbox(messages: Sequence[Message], policy: Policy, known: Iterable[str] = ()) -> tuple[InboxRow, ...]:
+def inbox(messages: Sequence[MailMessage], policy: Policy, known: Iterable[str] = ()) -> tuple[InboxRow, ...]:
     """A row for everybody. The messages are newest first; `known` are names that the table already has."""
     everybody = receivers.roster(policy, (*known, *names(messages)))
-    waiting: dict[str, list[Message]] = {name: [] for name in everybody}
+    waiting: dict[str, list[MailMessage]] = {name: [] for name in everybody}
     for message in messages:
         if message.status != "unread":
             continue
@@ -45,13 +45,13 @@ def inbox(messages: Sequence[Message], policy: Policy, known: Iterable[str] = ()
     return tuple(_row(agent, unread) for agent, unread in waiting.items())
 
 
-def _row(agent: str, unread: list[Message]) -> InboxRow:
+def _row(agent: str, unread: list[MailMessage]) -> InboxRow:
     if not unread:
         return InboxRow(agent)
     return InboxRow(agent, len(unread), unread[-1].message_id, _earliest(unread))
 
 
-def _earliest(unread: list[Message]) -> str:
+def _earliest(unread: list[MailMessage]) -> str:
     due = {message.response_needed_by for message in unread} - {NONE}
     dates = sorted((when, text) for text in due if (when := moment(text)) is not None)
     if dates:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from aof.core.documents.mailbox.message import DEFERRED, DISPOSITIONS, NONE, Message
+from aof.core.documents.mailbox.message import DEFERRED, DISPOSITIONS, NONE, MailMessage
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageClosed, NotCloser, NotReceiver, StatusNotAllowed
 from aof.core.validation import limits
@@ -27,7 +27,7 @@ _VERBS: Final = {"acknowledged": "mail_ack", "actioned": "mail_action", "blocked
 _WAIT: Final = 2  # turns of the receiver that an escalation must stay unanswered before the message is abandoned
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class MailStanding(msgspec.Struct, frozen=True, kw_only=True):
     """What the actor is to a message.
 
     `others` are receivers that have not answered yet, where a message has several. `unanswered` is how many turns the
@@ -41,7 +41,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     unanswered: int | None = None
 
 
-class Change(msgspec.Struct, frozen=True):
+class StatusChange(msgspec.Struct, frozen=True):
     """The status that a message gets (the one it has: only a line is added), and what the line says."""
 
     status: str
@@ -50,8 +50,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def move(
-    message: Message, target: str, actor: str, standing: Standing, *, reason: str, disposition: str | None = None
-) -> Change | AofError | None:
+    message: MailMessage,
+    target: str,
+    actor: str,
+    standing: MailStanding,
+    *,
+    reason: str,
+    disposition: str | None = None,
+) -> StatusChange | AofError | None:
     """The change that the actor asks for, the refusal of it, or None where there is nothing to change."""
     if problem := limits.line("reason", reason, limits.REASON, required=message.status != target):
         return problem
@@ -70,21 +76,23 @@ def move(
     return _answer(message, target, actor, standing, reason.strip())
 
 
-def _answer(message: Message, target: str, actor: str, standing: Standing, reason: str) -> Change | AofError | None:
+def _answer(
+    message: MailMessage, target: str, actor: str, standing: MailStanding, reason: str
+) -> StatusChange | AofError | None:
     if message.status == "unread" and target == "acknowledged" and standing.others:
         if message.acknowledged_by(actor):
             return None
-        return Change("unread", reason)  # the others have still to read it
+        return StatusChange("unread", reason)  # the others have still to read it
     if message.status == target:
         return None
     if target not in ANSWERS[message.status]:
         return _impossible(message, target)
-    return Change(target, reason)
+    return StatusChange(target, reason)
 
 
 def _close(
-    message: Message, actor: str, standing: Standing, reason: str, disposition: str | None
-) -> Change | AofError | None:
+    message: MailMessage, actor: str, standing: MailStanding, reason: str, disposition: str | None
+) -> StatusChange | AofError | None:
     if not (standing.sender or standing.maintainer):
         return NotCloser(
             f"{message.message_id} is from {message.sender}, and {actor} cannot close it",
@@ -97,11 +105,11 @@ def _close(
     if disposition not in allowed:
         return _no_disposition(message, disposition, allowed, standing)
     if disposition == DEFERRED:
-        return Change(message.status, f"Deferred: {reason}")
-    return Change("closed", f"Closed ({disposition}): {reason}", disposition)
+        return StatusChange(message.status, f"Deferred: {reason}")
+    return StatusChange("closed", f"Closed ({disposition}): {reason}", disposition)
 
 
-def _dispositions(standing: Standing) -> tuple[str, ...]:
+def _dispositions(standing: MailStanding) -> tuple[str, ...]:
     """How the actor may close the message, or put it off."""
     allowed = ["resolved", "superseded"]
     if standing.sender:
@@ -113,7 +121,9 @@ def _dispositions(standing: Standing) -> tuple[str, ...]:
     return tuple(allowed)
 
 
-def _no_disposition(message: Message, given: str | None, allowed: tuple[str, ...], standing: Standing) -> AofError:
+def _no_disposition(
+    message: MailMessage, given: str | None, allowed: tuple[str, ...], standing: MailStanding
+) -> AofError:
     there = ", ".join(allowed)
     call = Call("mail_close", {"message_id": message.message_id, "disposition": allowed[0], "reason": "…"})
     if given is None or given not in (*DISPOSITIONS, DEFERRED):
@@ -130,7 +140,7 @@ def _no_disposition(message: Message, given: str | None, allowed: tuple[str, ...
     return StatusNotAllowed(why, f"close it as one of {there}", call)
 
 
-def _impossible(message: Message, target: str) -> AofError:
+def _impossible(message: MailMessage, target: str) -> AofError:
     there = ", ".join(ANSWERS[message.status]) or NONE
     verb = next((_VERBS[one] for one in ANSWERS[message.status]), "mail_show")
     given = {"message_id": message.message_id}
@@ -143,7 +153,7 @@ def _impossible(message: Message, target: str) -> AofError:
     )
 
 
-def over(message: Message) -> MessageClosed:
+def over(message: MailMessage) -> MessageClosed:
     """The refusal to do anything about a closed message."""
     return MessageClosed(
         f"{message.message_id} is closed and is not opened again",

@@ -31,7 +31,7 @@ class Ack(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class MailMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One message. `fields` are further lines of its card; `disposition` and `outcome` say how it was closed."""
 
     message_id: str

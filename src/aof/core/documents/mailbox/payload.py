@@ -37,7 +37,7 @@ the content
 ```"""
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
+class ReviewPayload(msgspec.Struct, frozen=True, kw_only=True):
     """The block as it stands in a body; what is missing is empty, and `content` is None where there is no fence."""
 
     revision: str = ""
@@ -78,7 +78,7 @@ def token(root: str, content: str, part: tuple[int, int] | None = None) -> str:
     return f"{root}-h{digits(content)}{suffix}"
 
 
-def defects(payload: Payload) -> Iterator[str]:
+def defects(payload: ReviewPayload) -> Iterator[str]:
     """Everything that is wrong with a payload, each in one sentence."""
     found = _TOKEN.fullmatch(payload.revision)
     if not payload.revision:
@@ -98,7 +98,7 @@ def defects(payload: Payload) -> Iterator[str]:
     yield from _of_content(payload, found)
 
 
-def _of_content(payload: Payload, found: re.Match[str] | None) -> Iterator[str]:
+def _of_content(payload: ReviewPayload, found: re.Match[str] | None) -> Iterator[str]:
     if payload.content is None:
         if payload.ask != "fyi":
             yield "the payload has no content in a fenced block; paths alone are enough only where Ask is fyi"
@@ -115,7 +115,7 @@ def _of_content(payload: Payload, found: re.Match[str] | None) -> Iterator[str]:
         )
 
 
-def refusal(payload: Payload | None) -> AofError | None:
+def refusal(payload: ReviewPayload | None) -> AofError | None:
     """Why a message that asks for a review cannot be sent with this."""
     first = "paths alone are no review" if payload is None else next(defects(payload), None)
     if first is None:
@@ -123,7 +123,7 @@ def refusal(payload: Payload | None) -> AofError | None:
     return MalformedPayload(first, f"put this block into the body, or give the content as 'payload':\n{_BLOCK}")
 
 
-def echo(payload: Payload, reason: str, others: Iterable[Payload]) -> AofError | None:
+def echo(payload: ReviewPayload, reason: str, others: Iterable[ReviewPayload]) -> AofError | None:
     """Why an acknowledgement is no answer to the payload: it repeats no revision, or parts are missing."""
     if RESEND in reason:
         return None

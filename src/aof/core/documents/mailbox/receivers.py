@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from aof.core.documents.mailbox.lifecycle import Standing
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.lifecycle import MailStanding
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.model.policy import Policy
 from aof.core.validation import limits
@@ -32,7 +32,7 @@ def is_group(receiver: str) -> bool:
     return receiver in (ALL, MAINTAINER) or receiver.startswith(ROLE)
 
 
-def members(message: Message, policy: Policy, everybody: Iterable[str]) -> tuple[str, ...]:
+def members(message: MailMessage, policy: Policy, everybody: Iterable[str]) -> tuple[str, ...]:
     """The agents that the message is for; its sender is not among those of a group."""
     receiver = message.receiver
     if receiver == ALL:
@@ -47,7 +47,7 @@ def members(message: Message, policy: Policy, everybody: Iterable[str]) -> tuple
     return tuple(name for name in meant if name != message.sender)
 
 
-def is_unread_by(message: Message, agent: str, policy: Policy, everybody: Iterable[str]) -> bool:
+def is_unread_by(message: MailMessage, agent: str, policy: Policy, everybody: Iterable[str]) -> bool:
     """Whether the agent has still to acknowledge the message."""
     if message.status != "unread":
         return False
@@ -57,12 +57,12 @@ def is_unread_by(message: Message, agent: str, policy: Policy, everybody: Iterab
 
 
 def standing(
-    message: Message, actor: str, policy: Policy, everybody: Iterable[str], *, unanswered: int | None = None
-) -> Standing:
+    message: MailMessage, actor: str, policy: Policy, everybody: Iterable[str], *, unanswered: int | None = None
+) -> MailStanding:
     """What the actor is to the message. Without a chart nobody can tell who all are, and everybody may answer."""
     meant = members(message, policy, everybody if policy.org is not None else (*everybody, actor))
     others = is_group(message.receiver) and any(name != actor and not message.acknowledged_by(name) for name in meant)
-    return Standing(
+    return MailStanding(
         sender=actor == message.sender,
         receiver=actor in meant,
         maintainer=actor in policy.maintainers,

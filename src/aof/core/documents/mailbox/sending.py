@@ -20,10 +20,10 @@ from aof.core.documents.mailbox.message import (
     SCOPES,
     SUBJECT,
     TYPES,
-    Message,
+    MailMessage,
     message_id,
 )
-from aof.core.documents.mailbox.payload import Payload
+from aof.core.documents.mailbox.payload import ReviewPayload
 from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.policy import Policy
 from aof.core.model.times import day, iso, millis
@@ -46,10 +46,10 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     review_scope: str = NONE
     response_needed_by: str | None = None
     related: str | None = None
-    payload: Payload | None = None
+    payload: ReviewPayload | None = None
 
 
-def message(mail: Mail, policy: Policy, number: int, now: int) -> Message | AofError:
+def message(mail: Mail, policy: Policy, number: int, now: int) -> MailMessage | AofError:
     """The message that is sent, or why it is not."""
     if problem := _wording(mail) or receivers.unknown(policy, "from", mail.sender):
         return problem
@@ -63,7 +63,7 @@ def message(mail: Mail, policy: Policy, number: int, now: int) -> Message | AofE
         return due
     if problem := _reference(mail) or _payload(mail):
         return problem
-    return Message(
+    return MailMessage(
         message_id=message_id(day(now), number),
         sender=mail.sender,
         receiver=receiver,

@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from aof.core.documents.mailbox.message import NEXT_SESSION, Message
+from aof.core.documents.mailbox.message import NEXT_SESSION, MailMessage
 from aof.core.documents.mailbox.sending import moment
 
 _TURNS: Final = {"P0": 1, "P1": 2}
 
 
-class Overdue(msgspec.Struct, frozen=True, rename="camel"):
+class OverdueMail(msgspec.Struct, frozen=True, rename="camel"):
     """A message that was not acknowledged in time, the one that it waits for, and which window it missed."""
 
     message_id: str
@@ -26,7 +26,7 @@ class Overdue(msgspec.Struct, frozen=True, rename="camel"):
     escalates: bool
 
 
-def overdue(message: Message, agent: str, sent: int, turns: Sequence[int], now: int) -> Overdue | None:
+def overdue(message: MailMessage, agent: str, sent: int, turns: Sequence[int], now: int) -> OverdueMail | None:
     """Whether the agent's time for the message is over.
 
     `sent` is the place of the message in the log, `turns` are the places where each ended turn of the agent began.
@@ -37,10 +37,10 @@ def overdue(message: Message, agent: str, sent: int, turns: Sequence[int], now: 
     if missed is None:
         return None
     by_date = message.type == "decision-required" and missed == "due date"
-    return Overdue(message.message_id, agent, missed, escalates=by_date or message.priority in _TURNS)
+    return OverdueMail(message.message_id, agent, missed, escalates=by_date or message.priority in _TURNS)
 
 
-def _missed(message: Message, ended: int, now: int) -> str | None:
+def _missed(message: MailMessage, ended: int, now: int) -> str | None:
     windows = [message.priority] if message.priority in _TURNS else []
     if message.response_needed_by == NEXT_SESSION:
         windows.append("P1")

@@ -171,16 +171,8 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """One level up, as long as there is one."""
-        if problem := self.not_receiver(records, handoff):
+        if problem := self.not_receiver(records, handoff) or self._impossible(handoff):
             return problem
-        if problem := limits.text("rationale", self.rationale, limits.NOTES, required=True):
-            return problem
-        if not handoff.is_open:
-            return closed(handoff)
-        if handoff.state != "accepted":
-            return unaccepted(handoff)
-        if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN:
-            return too_high(handoff)
         said = Assessment(level=handoff.level, agent=self.acting, assessment=self.rationale, at=iso(now))
         asked = (handoff.from_agent, *handoff.tried, handoff.to_agent)
         target = targets.next_level(
@@ -195,6 +187,23 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
         payload = {"assessment": {"level": handoff.level, "agent": self.acting, "assessment": self.rationale}}
         gone = step("handoff.escalated", handoff, told, forwarded_to=chosen.id, toAgent=target, **payload)
         return Decision(drafts=(gone, *started(records, task, chosen, now)))
+
+    def _impossible(self, handoff: Handoff) -> AofError | None:
+        if problem := limits.text("rationale", self.rationale, limits.NOTES, required=True):
+            return problem
+        if handoff.type != "escalation":
+            return InvalidInput(
+                f"handoff {handoff.id} is {handoff.type}, and only an escalation goes further up",
+                "escalate the matter yourself",
+                Call(
+                    "handoff_new", {"type": "escalation", "task_id": handoff.task_id, "reason": "…", "rationale": "…"}
+                ),
+            )
+        if not handoff.is_open:
+            return closed(handoff)
+        if handoff.state != "accepted":
+            return unaccepted(handoff)
+        return too_high(handoff) if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN else None
 
     def _suggested(self, records: Records, handoff: Handoff, target: str) -> str:
         """A suggested target counts where it is in the chain; the last level is a person's."""

@@ -16,7 +16,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.events import Event
-from aof.stores.base.documents import State
+from aof.stores.base.documents import DocumentState
 from aof.stores.filesystem.io.read import LARGEST, Seen, read, seen
 from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position
@@ -36,8 +36,8 @@ class Noted(msgspec.Struct, frozen=True):
     """The note in the lock file: what was written, and what somebody was about to write."""
 
     boot: str
-    state: State | None
-    intended: State | None = None
+    state: DocumentState | None
+    intended: DocumentState | None = None
 
 
 _decoder = msgspec.json.Decoder(prepare_type(Noted))
@@ -54,7 +54,7 @@ class FileDesk:
         self._durable = durable
         self._root = parts.paths.root
 
-    def state(self) -> State | None:
+    def state(self) -> DocumentState | None:
         """What the lock file says, if it is of this boot and of this log."""
         try:
             noted = _decoder.decode(os.pread(self._held.fd, _NOTE, 0))
@@ -67,11 +67,11 @@ class FileDesk:
         known = noted.boot == self._boot and here is not None and self._parts.reader.holds(here)
         return state if known else None
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: DocumentState) -> None:
         """Note it; what does not fit is not noted, and costs time later."""
         self._note(Noted(self._boot, state))
 
-    def intend(self, before: State | None, after: State) -> None:
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
         """Note both, before names are exchanged."""
         self._note(Noted(self._boot, before, after))
 
@@ -80,7 +80,7 @@ class FileDesk:
         data = data.ljust(_NOTE - 1) + b"\n" if len(data) < _NOTE else b" " * (_NOTE - 1) + b"\n"
         self._parts.disk.overwrite(self._held.fd, data, 0)
 
-    def fresh(self, state: State | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
         """What lies behind the place that was noted."""
         here = None if state is None else Position.parse(state.place.split())
         if here is None:
@@ -163,14 +163,14 @@ class ReadOnlyDesk:
         self._reader = reader
         self._texts = texts
 
-    def state(self) -> State | None:
+    def state(self) -> DocumentState | None:
         """Nothing is kept."""
         return None
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: DocumentState) -> None:
         """Nothing is kept."""
 
-    def fresh(self, state: State | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:  # noqa: ARG002 - as above
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:  # noqa: ARG002 - as above
         """Everything is past."""
         return by_type.behind(self._reader).text(), []
 
@@ -191,7 +191,7 @@ class ReadOnlyDesk:
         """Nothing is appended."""
         return None
 
-    def intend(self, before: State | None, after: State) -> None:
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
         """Nothing is kept."""
 
     def replace(

@@ -32,7 +32,7 @@ DIRECTORIES = (
 ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
 # What workers print is for this machine: it may hold what nobody wants in a repository.
 UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
+IGNORED = ("index.sqlite*", "locks/", "logs/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
 _numbers = count()
 

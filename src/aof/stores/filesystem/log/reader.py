@@ -103,6 +103,16 @@ class Reader:
                 if line[at : line.find(b'"', at)] in names:
                     yield chain.decode(line)
 
+    def holding(self, text: bytes, until: int) -> Iterator[tuple[str, Event]]:
+        """The events up to a number whose lines hold the text, each with its day; no other line is decoded."""
+        for day in log_days(self._paths):
+            for line in self.lines(day, 0):
+                if text in line:
+                    event = chain.decode(line)
+                    if event.seq > until:
+                        return
+                    yield day, event
+
     def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
         """Where the log ends, and the events behind a position that are newer than what was seen of their task.
 

@@ -8,7 +8,8 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.documents.worklog.envelope import Envelope
+from aof.documents.worklog.envelope import EntryEnvelope
+from aof.documents.worklog.model import EventType
 
 _WORKLOG = Family(
     verb="worklog",
@@ -18,16 +19,6 @@ _WORKLOG = Family(
 )
 _TEXT = Spelling(place="TEXT", target="text")
 
-EntryType = Literal[
-    "task.claimed",
-    "task.completed",
-    "handoff.posted",
-    "proposal.created",
-    "proposal.amended",
-    "objection.raised",
-    "decision.recorded",
-    "escalation.requested",
-]
 Speaker = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))] | UnsetType
 Task = Annotated[str, param("task that it is about", Spelling(metavar="ID"))] | UnsetType
 Body = Annotated[str, param("more about it", Spelling(stdin=True, metavar="T"))] | UnsetType
@@ -68,7 +59,7 @@ class WorklogDecide(Params, frozen=True, kw_only=True):
 class WorklogAdd(Params, frozen=True, kw_only=True):
     """An entry: what it needs depends on its type."""
 
-    type: Annotated[EntryType, param("type of the entry", Spelling(metavar="T"))]
+    type: Annotated[EventType, param("type of the entry", Spelling(metavar="T"))]
     agent: Speaker = UNSET
     subject: Annotated[str, param("title of the entry", Spelling(metavar="S"))] | UnsetType = UNSET
     body: Body = UNSET
@@ -112,7 +103,7 @@ class WorklogAdd(Params, frozen=True, kw_only=True):
 class WorklogShow(Params, frozen=True, kw_only=True):
     """Which entries."""
 
-    type: Annotated[EntryType, param("only entries of this type", Spelling(metavar="T"))] | UnsetType = UNSET
+    type: Annotated[EventType, param("only entries of this type", Spelling(metavar="T"))] | UnsetType = UNSET
     agent: Annotated[str, param("only entries of this agent", Spelling(metavar="A"))] | UnsetType = UNSET
     task: Annotated[str, param("only entries about this task", Spelling(metavar="ID"))] | UnsetType = UNSET
     limit: Annotated[int, param("only the last so many", Spelling(metavar="N"), ge=0)] | UnsetType = UNSET
@@ -152,7 +143,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="worklog_add",
         parameters=WorklogAdd,
-        result=Envelope,
+        result=EntryEnvelope,
         help="Post an entry to the WORKLOG: a handoff, proposal, objection, decision or escalation.",
         effect="append",
         tool="aof_worklog_add",
@@ -169,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="worklog_decide",
         parameters=WorklogDecide,
-        result=Envelope,
+        result=EntryEnvelope,
         help="Record a decision: an entry and a row in the decision index.",
         effect="append",
         tool="aof_worklog_decide",

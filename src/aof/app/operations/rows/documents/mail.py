@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
 from aof.app.operations.rows.fields import Reason
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
-from aof.core.documents.mailbox.message import Message
+from aof.core.documents.mailbox.message import MailMessage
 
 _MAIL = Family(
     verb="mail",
@@ -173,7 +173,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_ack",
         parameters=MailAnswer,
-        result=Message,
+        result=MailMessage,
         help="Acknowledge a message, or go on with a blocked one; only its receiver does.",
         effect="write",
         tool="aof_mail_ack",
@@ -185,7 +185,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_action",
         parameters=MailAnswer,
-        result=Message,
+        result=MailMessage,
         help="Say that what a message asks for is done; only its receiver does.",
         effect="write",
         tool="aof_mail_action",
@@ -197,7 +197,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_block",
         parameters=MailBlock,
-        result=Message,
+        result=MailMessage,
         help="Say what an acknowledged message waits for; only its receiver does.",
         effect="write",
         tool="aof_mail_block",
@@ -209,7 +209,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_close",
         parameters=MailClose,
-        result=Message,
+        result=MailMessage,
         help="Close a message and archive it; only its sender or a maintainer does.",
         effect="write",
         tool="aof_mail_close",
@@ -221,7 +221,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_escalate",
         parameters=MailEscalate,
-        result=Message,
+        result=MailMessage,
         help="Tell the WORKLOG and the maintainer that a message got no answer; only its sender or a maintainer does.",
         effect="write",
         tool="aof_mail_escalate",
@@ -244,7 +244,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="mail_show",
         parameters=OnMessage,
-        result=Message,
+        result=MailMessage,
         help="One message with its body and acknowledgements, also when it is closed.",
         effect="read",
         tool="aof_mail_show",
