@@ -18,9 +18,8 @@ from aof.core.model.records import Needs, Records
 from aof.core.org import capacity, membership
 from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
-from aof.core.tasks import manual_edit
+from aof.core.tasks import declared, manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.declared import required_files
 from aof.core.tasks.links import TO_FILES
 from aof.core.validation import limits
 from aof.core.validation.output import escaping
@@ -128,7 +127,7 @@ def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
     task = known.task(command.task_id)
     if task is None:
         return base
-    files = base.files | required_files(task)
+    files = base.files | declared.required_files(task)
     reviewed = task.status != "review" and task.metadata.get("reviewRequired") is not False
     if reviewed:
         return msgspec.structs.replace(base, files=files) if files else base

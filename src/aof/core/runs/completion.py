@@ -15,8 +15,7 @@ from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
 from aof.core.tasks import declared, graph
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
-from aof.core.validation import limits
-from aof.core.validation.output import escaping
+from aof.core.validation import limits, output
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
@@ -99,7 +98,9 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
             "say what is in the way",
             Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
         )
-    return escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
+    return output.escaping(
+        ("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables)
+    )
 
 
 def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
