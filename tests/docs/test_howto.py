@@ -88,6 +88,17 @@ def test_the_commands_of_the_mail_page_work_as_they_stand(tmp_path: Path) -> Non
     assert done.stdout.endswith("MAILBOX.md is in order\n")
 
 
+def test_the_commands_of_the_schedule_page_work_as_they_stand(tmp_path: Path) -> None:
+    script = "\n".join(blocks("schedule-work.md", "sh"))
+    aof = f'aof() {{ {shlex.quote(sys.executable)} -m aof "$@"; }}\nset -e\naof init\n'
+    done = subprocess.run(
+        ["bash", "-c", aof + script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ended, 2 of 2 items" in done.stdout
+    assert done.stdout.endswith("translate  removed; its tasks stay\n")
+
+
 def test_the_channels_of_the_notification_page_can_be_used(tmp_path: Path) -> None:
     channels, local = blocks("get-notified.md", "toml")
     for text in (channels, local):

@@ -247,6 +247,31 @@ def test_a_person_changes_a_job_in_its_file_and_the_log_restores_one_that_is_los
         assert shown.task.title == "Check"  # what only the file knew is lost with it
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"handled": "2026', '"handled": "soon'),
+        ('"createdAt": "2026', '"createdAt": "x'),
+        ('"@hourly"', '"61 * * * *"'),
+        ('"id": "hourly"', '"id": "hourly", "done": -1'),
+        ('"id": "hourly"', '"id": "hourly", "timezone": "Mars/Olympus"'),
+        ('"id": "hourly"', '"id": "hourly", "command": "rm"'),
+        ('"title": "Check"', '"title": ""'),
+    ],
+)
+def test_a_change_by_hand_that_makes_no_sense_is_refused_with_the_name_of_the_job(
+    root: Path, clock: FakeClock, old: str, new: str
+) -> None:
+    with open_fabric(root, actor="pm", clock=clock) as fabric:
+        fabric.job_add("hourly", title="Check", cron="@hourly")
+        edit(root, old, new)
+        clock.sleep(HOUR)
+        assert occasions(fabric) == []
+        with pytest.raises(UnreadableJobs):
+            fabric.job_show("hourly")
+        assert made(fabric) == []
+
+
 def test_turning_a_job_back_in_its_file_creates_no_second_task(root: Path, clock: FakeClock) -> None:
     with open_fabric(root, actor="pm", clock=clock) as fabric:
         fabric.job_add("hourly", title="Check", cron="@hourly")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from typing import Final
 
 import msgspec
@@ -66,6 +66,12 @@ def _bad_task(task: JobTask) -> AofError | None:
 
 
 def _bad_times(job: Job) -> AofError | None:
+    for given in (job.created_at, job.handled):
+        when = schedule.moment(given, UTC)
+        if isinstance(when, AofError):
+            return when
+    if not 0 <= job.done <= len(job.items):
+        return InvalidInput(f"{job.done} of {len(job.items)} items cannot be done", "correct 'done'")
     where = schedule.zone(job.timezone)
     if isinstance(where, AofError):
         return where
