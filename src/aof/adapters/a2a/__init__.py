@@ -1,0 +1,1 @@
+"""Agent2Agent: peers give us tasks and follow them."""
