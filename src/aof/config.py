@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from aof.core.errors.storage import SettingsUnusable
 from aof.core.model.ids import is_agent_name
-from aof.core.model.policy import Policy, SchedulingPolicy
+from aof.core.model.policy import Policy, SchedulingPolicy, WorklogPolicy
 from aof.stores.filesystem.io.read import read
 
 TYPE_CHECKING = False
@@ -68,9 +68,17 @@ schemaVersion = 1
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
 
+# [worklog]
+# automatic = true               # claims, completions and handoffs write a line into WORKLOG.md by themselves
+
 # [notify]                       # what to notify when a task comes to review, is blocked or is done
 # command = ["notify-send", "-"] # an argument list; gets the notification as JSON on standard input
 # file = "notifications.jsonl"   # or a file that gets one line of JSON each
+# [[notify.channels]]            # a chat, mail or push service that 'aof up' sends to; see docs/howto/get-notified.md
+# name = "team"
+# urlEnv = "AOF_TEAM_CHAT"       # the variable that holds its address; or urlFile = "/etc/aof/team.url"; or url
+# status = ["review", "blocked", "deadletter"]
+# priority = ["high", "critical"]
 
 # [resources]                    # how many running tasks may share one; 1 unless said here
 # gpu = 2
@@ -129,11 +137,36 @@ class HandoffSettings(Section):
     default_timeout: float = 3600.0
 
 
+class ChannelSettings(Section):
+    """A service that people read, where its address stands, and which news it gets. Times are in seconds."""
+
+    name: str = ""
+    url: str | None = None
+    url_env: str | None = None
+    url_file: str | None = None
+    status: tuple[
+        Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"], ...
+    ] = (
+        "review",
+        "blocked",
+        "done",
+        "deadletter",
+    )
+    priority: tuple[Literal["low", "normal", "high", "critical"], ...] = ()
+    agent: tuple[str, ...] = ()
+    sla: bool = True
+    handoff: bool = True
+    batch: float = 10.0
+    quiet: float = 3600.0
+    details: bool = True
+
+
 class NotifySettings(Section):
     """Whom to notify when a task needs a person."""
 
     command: tuple[str, ...] = ()
     file: str | None = None
+    channels: tuple[ChannelSettings, ...] = ()
 
 
 class IdentitySettings(Section):
@@ -165,6 +198,12 @@ class MessageSettings(Section):
     per_send: int = 1000
 
 
+class WorklogSettings(Section):
+    """What is written into the WORKLOG without being asked for."""
+
+    automatic: bool = True
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -184,6 +223,7 @@ class Settings(Section):
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
     messages: MessageSettings = MessageSettings()
+    worklog: WorklogSettings = WorklogSettings()
 
     def policy(self, project: str = "unknown") -> Policy:
         """The part that decisions depend on; the name is for a project that the settings do not name."""
@@ -205,6 +245,7 @@ class Settings(Section):
             strict=self.identity.mode == "strict",
             refuse_unlisted=self.unlisted_agents == "refuse",
             messages_per_send=self.messages.per_send,
+            worklog=WorklogPolicy(automatic=self.worklog.automatic),
         )
 
 

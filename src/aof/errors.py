@@ -1,20 +1,22 @@
 """The one tree of errors. The core returns them as values; the edge raises them.
 
     AofError
-    ├── NotFound      not_found    TaskNotFound, ParentNotFound, HandoffNotFound, NothingReady, NoDataDirectory,
-    │                              WorkflowNotFound
+    ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
+    │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
-    │                              AlreadyReturned, StaleHandoff
-    ├── Refused       refused      NotReady, InvalidTransition, CancelRequested, DependencyCycle, ResourceBusy,
-    │                              NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed, SelfApproval,
-    │                              NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
+    │                              AlreadyReturned, StaleHandoff, UnreadableMessage
+    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
+    │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
+    │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
     │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
     │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
-    │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch
+    │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
+    │                              NotReceiver, NotCloser, StatusNotAllowed, RevisionMismatch, MissingPart,
+    │                              CharterExists, ApprovalRequired, RebuttalUsed, RebuttalLate, ConflictSettled
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
-    │                              InvalidWorkflow, TooManyMessages
+    │                              InvalidWorkflow, TooManyMessages, MalformedPayload
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
     └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
@@ -38,6 +40,8 @@ from aof.core.errors.base import (
     TooManyRequests,
     Unavailable,
 )
+from aof.core.errors.charter import ApprovalRequired, CharterExists, NoCharter
+from aof.core.errors.conflicts import ConflictNotFound, ConflictSettled, RebuttalLate, RebuttalUsed
 from aof.core.errors.guards import (
     BudgetExceeded,
     BudgetTooSmall,
@@ -58,6 +62,17 @@ from aof.core.errors.handoffs import (
     NotAddressee,
     SegmentOpen,
     StaleHandoff,
+)
+from aof.core.errors.mail import (
+    MalformedPayload,
+    MessageClosed,
+    MessageNotFound,
+    MissingPart,
+    NotCloser,
+    NotReceiver,
+    RevisionMismatch,
+    StatusNotAllowed,
+    UnreadableMessage,
 )
 from aof.core.errors.messages import (
     HandoffNotFound,
@@ -104,8 +119,10 @@ from aof.core.errors.tasks import (
     IdTaken,
     InvalidTransition,
     KeyConflict,
+    NoSuchAttempt,
     NothingReady,
     NotReady,
+    NotReconciled,
     ResourceBusy,
     TaskNotFound,
     UnreadableTask,
@@ -120,14 +137,18 @@ __all__ = [
     "AmbiguousId",
     "AnotherTask",
     "AofError",
+    "ApprovalRequired",
     "AtCapacity",
     "BudgetExceeded",
     "BudgetTooSmall",
     "Call",
     "CancelRequested",
     "CapabilityMismatch",
+    "CharterExists",
     "CommitUnknown",
     "Conflict",
+    "ConflictNotFound",
+    "ConflictSettled",
     "ContextConflict",
     "DependencyCycle",
     "DiskFull",
@@ -153,17 +174,26 @@ __all__ = [
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
+    "MalformedPayload",
+    "MessageClosed",
+    "MessageNotFound",
+    "MissingPart",
     "NestedDelegation",
+    "NoCharter",
     "NoDataDirectory",
     "NoReturnExpected",
     "NoRoute",
+    "NoSuchAttempt",
     "NotAccepted",
     "NotAddressee",
     "NotAllowed",
     "NotAttached",
+    "NotCloser",
     "NotFound",
     "NotLeaseHolder",
     "NotReady",
+    "NotReceiver",
+    "NotReconciled",
     "NotRouted",
     "NothingReady",
     "OutOfScope",
@@ -171,8 +201,11 @@ __all__ = [
     "ParentNotFound",
     "PayloadTooLarge",
     "ReadOnly",
+    "RebuttalLate",
+    "RebuttalUsed",
     "Refused",
     "ResourceBusy",
+    "RevisionMismatch",
     "RunRequired",
     "RunnerFailed",
     "SegmentOpen",
@@ -180,6 +213,7 @@ __all__ = [
     "SettingsUnusable",
     "StaleHandoff",
     "StaleLease",
+    "StatusNotAllowed",
     "StorageFailed",
     "TaskIdMismatch",
     "TaskNotFound",
@@ -188,6 +222,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unmerged",
+    "UnreadableMessage",
     "UnreadableResult",
     "UnreadableTask",
     "UnsupportedFilesystem",

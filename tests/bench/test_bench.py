@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aof.bench import rounds
-from aof.bench.rounds import Entry, Figure, Subject
+from aof.bench.rounds import Figure, RoundEntry, Subject
 from aof.bench.table import Need, Part, TableRow, render
 from bench.__main__ import main
 
@@ -43,7 +43,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
     assert [part for part in parts if part != "Backlog.md"] == [
-        "The disk", "AOF", "Others", "Size", "The command line", "Service", "MCP", "Siege",
+        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Siege",
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
@@ -51,7 +51,16 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "commits, 8 processes",
         "8 processes beside 1",
         "AOF, 8 processes",
+        "entries, 1 process",
+        "entries, 8 processes",
+        "steps of mail, 1 process",
+        "steps of mail, 8 processes",
+        "an entry in a WORKLOG of 20,000 lines",
         "lifecycle, durable",
+        "audit by handoff, 1,000 records",
+        "audit by task, 1,000 records",
+        "audit by from, 1,000 records",
+        "audit by to, 1,000 records",
         "tick, dry, all explained",
         "from ready to the agent's first step",
         "idle, CPU of one core",
@@ -73,7 +82,7 @@ def test_a_subject_that_fails_says_why(tmp_path: Path) -> None:
         raise ValueError("out of paper")
 
     with pytest.raises(RuntimeError, match="out of paper"):
-        rounds.run(Entry(Subject("a printer", 1, lambda _: None, fails), 2), tmp_path, 0.01)
+        rounds.run(RoundEntry(Subject("a printer", 1, lambda _: None, fails), 2), tmp_path, 0.01)
 
 
 def test_a_ratio_is_taken_within_each_round() -> None:

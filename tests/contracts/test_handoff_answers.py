@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
+from aof.core.errors.base import AofError
 from aof.core.model.handoffs.record import Handoff
+from aof.ports.notifier import Notification
 from aof.ports.store import Store
 from aof.stores.memory.store import MemoryStore
 from aof.testing import FakeClock
 from tests.support.handoffs import CHART, audited, charted, held, refuses, shown, start, told
+from tests.support.messages import request
 from tests.support.requirements import requirement
 
 
@@ -195,7 +200,29 @@ def test_work_begins_only_after_acceptance(fabric: Fabric) -> None:
     assert fabric.progress(task_id, text="now", agent="bob").task_id == task_id
 
 
-@requirement("handoff.rejection.reroute-alternative", "handoff.rejection.logged-and-notified")
+@requirement("handoff.rejection.logged-and-notified")
+def test_the_orchestrator_hears_of_a_rejection(store: Store, clock: FakeClock) -> None:
+    heard: list[Notification] = []
+
+    class Recorder:
+        def notify(self, notification: Notification) -> None:
+            heard.append(notification)
+
+    chart = {
+        "schemaVersion": 1,
+        "agents": [{"id": "ada", "team": "eng"}, {"id": "bob", "team": "eng"}, {"id": "orc"}],
+        "teams": [{"id": "eng", "orchestrator": "orc"}],
+    }
+    fabric = charted(store, clock, chart, notifier=Recorder())
+    task_id = held(fabric, "ada")
+    one = start(fabric, "delegation", fabric.create("Part", parent_id=task_id).task_id, "ada", "bob")
+    fabric.handoff_reject(one.id, agent="bob", reason="no time")
+    assert [(told.to, told.handoff_id, told.reason) for told in heard] == [("orc", one.id, "no time")]
+    (event,) = told(fabric, one.id, "handoff.rejected")
+    assert (event.payload["audit"]["event_type"], event.payload["audit"]["reason"]) == ("rejected", "no time")
+
+
+@requirement("handoff.rejection.reroute-alternative")
 def test_a_rejection_sends_the_same_payload_to_another_agent(team: Fabric) -> None:
     first = start(team, "delegation", team.create("W").task_id, "boss", "bea", capabilities=["python"])
     team.handoff_reject(first.id, agent="bea", reason="no time")
@@ -299,7 +326,7 @@ def test_a_return_updates_the_shared_context_within_the_receivers_scope(fabric: 
     assert [(one["path"], one["created_by"]) for one in after.artifacts] == [("outputs/report.md", "bob")]
     assert fabric.get(child).locks == ()
     other = held(fabric, "cem")
-    assert fabric.lock("src/api.py", task_id=other, actor="cem")
+    assert fabric.lock("src/api.py", task_id=other, actor="cem").locks
 
 
 @requirement("handoff.return.audit-fields", "handoff.lifecycle.09-complete", "handoff.lifecycle.08-return")
@@ -370,3 +397,83 @@ def test_only_the_holder_hands_over_what_somebody_holds(team: Fabric) -> None:
         "not_allowed",
     ]
     assert CHART["agents"][0]["id"] == "wes"
+
+
+@requirement("handoff.capacity.at-capacity", "handoff.schema.id-uuid4")
+def test_agents_that_accept_at_once_never_hold_more_than_they_may(live_store: Store) -> None:
+    team = charted(live_store, SystemClock())
+    tasks = [team.create(f"W{number}").task_id for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda task: start(team, "delegation", task, "boss", "bea"), tasks))
+    assert len({one.id for one in made}) == 6
+
+    def accept(one: Handoff) -> str:
+        try:
+            return team.handoff_accept(one.id, agent="bea").handoff.state
+        except AofError as error:
+            return error.code
+
+    with ThreadPoolExecutor(6) as pool:
+        said = sorted(pool.map(accept, made))
+    assert said == ["accepted"] * 2 + ["at_capacity"] * 4
+    assert loads(team)["bea"] == 2
+
+
+def test_the_orchestrator_sends_an_unanswered_handoff_elsewhere(store: Store, clock: FakeClock) -> None:
+    chart = {
+        "schemaVersion": 1,
+        "agents": [
+            {"id": "ada", "team": "eng"},
+            {"id": "bob", "team": "eng"},
+            {"id": "cem", "team": "eng"},
+            {"id": "low", "autonomy": {"maxRisk": "low"}},
+            {"id": "orc"},
+        ],
+        "teams": [{"id": "eng", "orchestrator": "orc"}],
+    }
+    fabric = charted(store, clock, chart)
+    one = start(fabric, "delegation", held_by_nobody(fabric), "ada", "bob", risk="high")
+    refuses("not_addressee", fabric.handoff_reroute, one.id, agent="cem", reason="mine")
+    refuses("budget_too_small", fabric.handoff_reroute, one.id, agent="orc", to_agent="low", reason="away")
+    refuses("no_route", fabric.handoff_reroute, one.id, agent="orc", to_agent="zed", reason="away")
+    refuses("invalid", fabric.handoff_reroute, one.id, agent="orc", to_agent="bob", reason="away")
+    moved = fabric.handoff_reroute(one.id, agent="orc", to_agent="cem", reason="bob is away")
+    assert (moved.to_agent, moved.forwarded_from, moved.reroutes) == ("cem", one.id, 1)
+    assert shown(fabric, one).state == "rejected"
+    fabric.handoff_accept(moved.id, agent="cem")
+    refuses("handoff_closed", fabric.handoff_reroute, moved.id, agent="orc", reason="after all")
+
+
+def held_by_nobody(fabric: Fabric) -> str:
+    """A task of ada's that nobody runs."""
+    return fabric.create("Part", agent="ada").task_id
+
+
+def test_nobody_speaks_for_others_by_the_name_of_the_service(fabric: Fabric) -> None:
+    one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
+    refuses("not_addressee", fabric.handoff_accept, one.id, agent="aof")
+    refuses("not_addressee", fabric.handoff_withdraw, one.id, agent="aof", reason="mine")
+
+
+def test_what_is_finished_is_not_taken_on_any_more(fabric: Fabric) -> None:
+    task_id = fabric.create("W").task_id
+    one = start(fabric, "delegation", task_id, "ada", "bob")
+    fabric.cancel(task_id)
+    refuses("invalid_transition", fabric.handoff_accept, one.id, agent="bob")
+    refuses("invalid_transition", start, fabric, "delegation", task_id, "ada", "cem")
+
+
+def test_a_rejected_request_by_message_blocks_the_child_on_every_way(fabric: Fabric) -> None:
+    parent, child = held(fabric, "ada"), fabric.create("Part").task_id
+    fabric.send(request(child, parent))
+    (one,) = fabric.handoff_list()
+    rejected = fabric.handoff_reject(one.id, agent="bob", reason="too little context")
+    task = fabric.get(child)
+    assert task.blocked is not None
+    assert (rejected.forwarded_to, task.blocked.reason) == (None, "too little context")
+
+
+def test_only_an_escalation_goes_further_up(fabric: Fabric) -> None:
+    one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
+    fabric.handoff_accept(one.id, agent="bob")
+    refuses("invalid", fabric.handoff_escalate, one.id, agent="bob", rationale="no")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.policy import Policy
 from aof.core.model.times import iso
 from aof.ports.store import Store
+from aof.stores.memory.workflows import FixedWorkflows
 from aof.testing import FakeClock
 from tests.support.handoffs import audited, charted, held, refuses, shown, start, told
 from tests.support.requirements import requirement
@@ -248,8 +250,8 @@ def test_a_broadcast_gives_each_receiver_a_record_and_a_copy_of_its_own(fabric: 
         type="broadcast", task_id=task_id, from_agent="ada", to=["e", "f"], reason="again", coordinate=True
     )
     assert isinstance(close.handoff_ids, tuple)
-    for one, agent in zip(close.handoff_ids, "ef", strict=True):
-        fabric.handoff_accept(one, agent=agent)
+    for name, agent in zip(close.handoff_ids, "ef", strict=True):
+        fabric.handoff_accept(name, agent=agent)
     fabric.handoff_return(close.handoff_ids[0], agent="e", status="success", variables_changed={"hint": "here"})
     assert fabric.handoff_show(close.handoff_ids[1]).context.context_variables["custom"]["hint"] == "here"
 
@@ -390,3 +392,18 @@ def test_the_target_of_an_escalation_owns_the_task_until_its_answer(fabric: Fabr
     assert back is not None
     assert back.result is not None
     assert (back.to_agent, back.result.body) == ("ada", "use plan B")
+
+
+@requirement("handoff.sequential.segment-complete-first")
+def test_a_hop_is_completed_before_its_task_is_handed_on(store: Store, clock: FakeClock) -> None:
+    hops = [{"id": "build", "role": "dev"}, {"id": "check", "role": "qa", "dependsOn": ["build"]}]
+    fabric = Fabric(store, clock, Policy(), "pm", workflows=FixedWorkflows({"name": "two", "hops": hops}))
+    task_id = fabric.create("Gated", workflow="two").task_id
+    run = fabric.claim(task_id, agent="ada")
+    refuses("segment_open", start, fabric, "sequential", task_id, "ada", "bob")
+    assert (fabric.handoff_list(), [event for event in told(fabric) if "audit" in event.payload]) == ((), [])
+    run.complete("built")
+    one = start(fabric, "sequential", task_id, "ada", "bob")
+    assert fabric.handoff_accept(one.id, agent="bob").handoff.state == "completed"
+    assert fabric.get(task_id).owner == "bob"
+    assert fabric.claim(task_id, agent="bob").task_id == task_id

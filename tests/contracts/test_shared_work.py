@@ -54,6 +54,14 @@ def test_decisions_of_earlier_agents_are_there_after_later_handoffs(fabric: Fabr
     ]
 
 
+def test_a_decision_that_is_said_again_is_recorded_once(fabric: Fabric) -> None:
+    top = fabric.create("Whole").task_id
+    first = fabric.context_decide(top, description="REST", actor="ada")
+    assert fabric.context_decide(top, description=" REST ", actor="ada") == first
+    assert fabric.context_decide(top, description="REST", actor="bob").decision_id == "D-2"
+    assert len(history(fabric, top, "context.decided")) == 2
+
+
 @requirement("handoff.context.read-all")
 def test_every_agent_reads_what_the_others_wrote_in_their_scopes(fabric: Fabric) -> None:
     top = fabric.create("Whole").task_id

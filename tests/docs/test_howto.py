@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import ryaml
 
-from aof.core.org.chart_validation import judge
+from aof.config import load_settings
+from aof.core.org.chart.validation import judge
 from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.delivery import configured
 from tests.support.repository import ROOT
+from tests.support.served import aof
 from tests.support.service import Up, directory
 
 DOCS = ROOT / "docs/howto"
@@ -69,3 +74,52 @@ def test_the_chart_of_the_reviews_page_has_every_role_that_its_workflow_needs(tm
         task_id = fabric.create("Add refresh endpoint", workflow="review").task_id
         (action,) = fabric.tick(dry_run=True).actions
     assert (action.task_id, action.hop, action.agent) == (task_id, "implement", "ada")
+
+
+def test_the_commands_of_the_mail_page_work_as_they_stand(tmp_path: Path) -> None:
+    now = datetime.now(tz=UTC).strftime("%Y%m%d")
+    script = "\n".join(blocks("leave-mail-for-an-agent.md", "sh")).replace("20260221", now)
+    aof = f'aof() {{ {shlex.quote(sys.executable)} -m aof "$@"; }}\nset -e\naof init\n'
+    done = subprocess.run(
+        ["bash", "-c", aof + script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "port 8080" in done.stdout
+    assert done.stdout.endswith("MAILBOX.md is in order\n")
+
+
+def test_the_channels_of_the_notification_page_can_be_used(tmp_path: Path) -> None:
+    channels, local = blocks("get-notified.md", "toml")
+    for text in (channels, local):
+        (tmp_path / "aof.toml").write_text(text, encoding="utf-8")
+        settings = load_settings(str(tmp_path))
+        assert [one.plan.name for one in configured(str(tmp_path), settings)] == (
+            ["team", "on-call"] if text is channels else []
+        )
+        assert bool(settings.notify.command) == (text is local)
+
+
+def test_the_commands_of_the_charter_page_work(tmp_path: Path) -> None:
+    root = directory(tmp_path, {})
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "begin"], check=True)
+    with open_fabric(root, actor="pm") as fabric:
+        fabric.worklog_add(
+            "proposal.created",
+            agent="ada",
+            subject="x",
+            scope="x",
+            proposal="x",
+            risks=["x"],
+            rollback="x",
+            deadline="x",
+        )
+        raised = {"other": "ada", "recommended": "JSON", "counter": "CSV", "reasons": ["people read it"]}
+        dispute = fabric.worklog_add("objection.raised", agent="bob", subject="CSV", **raised).event_id  # type: ignore[arg-type]
+    shell = "".join(blocks("work-with-a-charter.md", "bash")).replace("\\\n", " ")
+    for line in shell.splitlines():
+        words = [word.replace("WL-0123456789abcdef", dispute) for word in shlex.split(line, comments=True)[1:]]
+        done = aof(root, *words, AOF_ACTOR="pm")
+        expected = 1 if words[:2] == ["charter", "check"] else 0  # the kickoff checklist is open
+        assert done.returncode == expected, (line, done.stdout, done.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support.portable import EVENTS, Fields, run_file, valid
 from tests.support.repository import ROOT
 from tests.support.requirements import requirement
 from tests.support.service import Up, chart, directory, scripted
+from tests.support.waiting import eventually
 from tests.surfaces.doors import mcp_session, of_tool
 
 _FIFTY_MEGABYTES = 50 * 1024 * 1024
@@ -69,6 +71,41 @@ def test_each_attempt_leads_to_what_its_own_process_printed(tmp_path: Path) -> N
         assert sent.outcome == "accepted"
     handed = [edge for edge in seen(root, parent)["relationships"] if edge["kind"] == "spawned_subagent"]
     assert [(edge["targetId"], edge["status"]) for edge in handed] == [("bob", "active")]
+
+
+@requirement("task.progress.output-offsets")
+def test_a_reader_goes_on_by_offset_while_the_run_prints_and_after_it_was_opened_anew(tmp_path: Path) -> None:
+    pipe, first, second = tmp_path / "pipe", "über " * 40, "später " * 40
+    os.mkfifo(pipe)
+    words = (f"say={first}", "complain=oh", f"read={pipe}", f"say={second}", "report=done")
+    root = directory(tmp_path, {"ada": scripted(*words)})
+    with open_fabric(root, actor="pm") as fabric:
+        task_id = fabric.create("Work", agent="ada").task_id
+    read, offset = "", 0
+    with Up(root) as up:
+        while len(read) < len(first):
+            with open_fabric(root, actor="pm") as fabric:
+                eventually(lambda: fabric.show(task_id)["attempts"], "run")
+                piece = fabric.output(task_id, offset=offset, limit=7)
+            assert (piece.offset, piece.ended) == (offset, False)
+            read, offset = read + piece.text, piece.next_offset
+        assert read.rstrip("\n") == first
+        pipe.write_text("go on")
+        up.wait("session_end")
+    with open_fabric(root, actor="pm") as fabric:
+        while not (piece := fabric.output(task_id, attempt=1, offset=offset, limit=11)).ended:
+            assert piece.text
+            read, offset = read + piece.text, piece.next_offset
+        read += piece.text
+        assert fabric.output(task_id, stream="stderr").text == "oh\n"
+        assert fabric.output(task_id, offset=piece.size).text == ""
+        assert fabric.output(task_id, offset=piece.size + 10**9).next_offset == piece.size + 10**9
+        whole = run_file(root, piece.run_id, "output.log").read_text()
+        assert read == whole
+        assert whole.startswith(f"{first}\n{second}\n")
+        fabric.approve(task_id)
+        fabric.archive(task_id)
+        assert fabric.output(task_id).text == whole
 
 
 @requirement("task.progress.large-output")

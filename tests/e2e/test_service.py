@@ -41,6 +41,7 @@ class TestTheServiceItself:
             eventually(lambda: [one.action for one in fabric.tick().actions] == ["stale_heartbeat"], "recovery")
             assert fabric.get(task_id).status == "ready"
 
+    @requirement("task.attempts.new-when")
     def test_after_a_killed_service_the_next_one_ends_the_orphans_and_goes_on(self, tmp_path: Path) -> None:
         root = directory(tmp_path, {"ada": scripted("deaf", "child", "update=on", "wait"), "bert": {}})
         with Up(root) as up:
@@ -61,6 +62,9 @@ class TestTheServiceItself:
         assert (done.status, done.retry.attempts) == ("review", 2)
         (failed,) = events(root, "task.attempt.failed", task_id)
         assert failed.payload["error"]["code"] == "host_died"
+        first, second = events(root, "task.attempt.started", task_id)
+        assert (first.payload["cause"], second.payload["cause"]) == ("first", "crash_recovery")
+        assert first.run_id != second.run_id
 
     def test_the_same_run_of_another_data_directory_is_no_orphan(self, tmp_path: Path) -> None:
         agents = {"ada": scripted("update=on", "wait")}

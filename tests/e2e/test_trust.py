@@ -13,24 +13,11 @@ from typing import Any
 import pytest
 
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric, revoke_trust, trust_data_dir
-from tests.support.served import create, events, once, task
+from tests.support.served import aof, create, events, once, task
 from tests.support.service import Up, chart, directory, scripted
 from tests.support.waiting import BOUND
 
 MARK = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
-
-
-def aof(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "aof", "--data-dir", str(root), *words]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=BOUND,
-        env=os.environ | env,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 def data(root: Path, *words: str, **env: str) -> Any:

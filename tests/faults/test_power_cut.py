@@ -35,6 +35,7 @@ from tests.support.scenarios import (
     Command,
     Story,
     Teller,
+    answer,
     beat,
     claim,
     complete,
@@ -42,6 +43,7 @@ from tests.support.scenarios import (
     delegate,
     edit_by_hand,
     fail,
+    hand,
     later,
     move_by_hand,
     prepare,
@@ -73,6 +75,13 @@ HISTORIES: dict[str, tuple[Command, ...]] = {
     "days": (create(), later(DAY), claim(), later(-2 * DAY), progress(), later(3 * DAY), progress()),
     "messages": (create(), claim(), report(), report(agent="bob"), lambda t: t.fabric.session_end()),
     "handoffs": (create(), create("Below"), claim(), delegate(), turn_down()),
+    "handing over": (
+        create(),
+        claim(),
+        hand("sequential", segment_complete=True),
+        answer("accept"),
+        progress(agent="bob"),
+    ),
     "many versions": (create(), claim(), *(progress() for _ in range(9))),
 }
 

@@ -16,10 +16,12 @@ from aof.entrypoints.bootstrap import open_fabric
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.recovery.checkpoint import boot_id
 from aof.stores.filesystem.store import FilesystemStore
+from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
 from tests.support.messages import accepted, request
 from tests.support.processes import outcome, together
 from tests.support.requirements import requirement
+from tests.support.room import Room
 
 RIVALS = 20
 
@@ -131,3 +133,20 @@ def test_a_value_lasts_over_two_handoffs_with_every_process_restarted_in_between
         (replayed,) = [one for one in fabric.replay(fabric.store.head())["tasks"] if one["id"] == top]
         assert replayed["id"] == top
         assert fabric.show(top, at=fabric.store.head())["context"]["variables"]["plan"]["value"]["steps"][1] == 2.5
+
+
+def test_a_persons_edit_changes_neither_locks_nor_context_nor_usage(tmp_path: Path) -> None:
+    room = Room(tmp_path / ".aof", FakeClock("2026-03-02T09:00:00Z"))
+    task_id = room.task("in-progress")
+    room.fabric.lock("src", task_id=task_id, actor="ada")
+    room.fabric.context_set(task_id, variables={"port": 1}, actor="ada")
+    room.fabric.preflight(task_id, point="read", subject="src", actor="ada")
+    before = room.fabric.get(task_id)
+    text = room.file(task_id).read_text()
+    assert (before.usage["toolCalls"], text.count('"src"'), text.count('"value":1')) == (1, 1, 1)
+    edited = text.replace('"src"', '"docs"').replace('"value":1', '"value":2').replace('"toolCalls":1', '"toolCalls":0')
+    room.file(task_id).write_text(edited)
+    room.fabric.sync()
+    after = room.reopen().get(task_id)
+    assert (after.locks, after.context, after.usage) == (before.locks, before.context, before.usage)
+    assert room.file(task_id).with_name(f"{task_id}.md.conflict").read_text() == edited, "what they wrote is kept"

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 
 from aof.adapters.a2a.peer.connection import MOST_BYTES, http_client
+from aof.adapters.a2a.peer.delegated_run import DelegatedRun
 from aof.adapters.a2a.peer.delegation import Delegation
-from aof.adapters.a2a.peer.outcome import Outcome
 from aof.app.fabric import Fabric
 from aof.core.model.task import Task
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
@@ -36,7 +36,7 @@ def run_at(
 
     async def worked() -> None:
         async with http_client(url, None, most) as http:
-            await Delegation(Outcome(fabric, run, f"{agent} {url}"), http, url, patience).run()
+            await Delegation(DelegatedRun(fabric, run, f"{agent} {url}"), http, url, patience).run()
 
     anyio.run(worked)
     return fabric.get(task_id)

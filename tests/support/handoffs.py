@@ -32,10 +32,10 @@ CHART: dict[str, Any] = {
 }
 
 
-def charted(store: Store, clock: Clock, chart: dict[str, Any] | None = None, **policy: Any) -> Fabric:
+def charted(store: Store, clock: Clock, chart: dict[str, Any] | None = None, **parts: Any) -> Fabric:
     """A fabric on the store with a chart; `boss` is a maintainer outside of it."""
-    settings = Policy(maintainers=("boss",), **policy)
-    return Fabric(store, clock, settings, "boss", org=FixedChart(chart_of(**(chart or CHART))))
+    settings = Policy(maintainers=("boss",))
+    return Fabric(store, clock, settings, "boss", org=FixedChart(chart_of(**(chart or CHART))), **parts)
 
 
 def held(fabric: Fabric, agent: str, title: str = "Work", **given: Any) -> str:

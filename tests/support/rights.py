@@ -38,7 +38,7 @@ CHART: Final[dict[str, Any]] = {
 WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "role": "dev"}]}
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
-    "sent", "handed", "taken", "escalated"
+    "received", "mailed", "chartered", "disputed", "sent", "handed", "taken", "escalated",
 ]  # fmt: skip
 
 
@@ -98,6 +98,7 @@ def _message(agent: str, status: str) -> list[str]:
     return [json.dumps(envelope)]
 
 
+_ESCALATION: Final = {"type": "escalation.requested", "subject": "two owners of one file"}
 CASES: Final[tuple[Case, ...]] = (
     Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
     Case("claim a task for anybody", "claim", everywhere=True),
@@ -111,6 +112,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("release", "running", "release a run"),
     *_both("fail", "running", "fail a run"),
     *_both("complete", "running", "complete a run"),
+    *_both("deliver", "running", "delivery of a run"),
+    *_both("deliver", "done", "delivery of a finished task"),
     *_both("session_end", "running", "end a session"),
     *_both("complete", "reviewed", "approve by complete"),
     *_both("update", "reviewed", "approve by update", status="done"),
@@ -139,6 +142,11 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("preflight", "running", "ask how long a run may go on", point="duration", amount=5),
     Case("send a message of one's own", "send", given={"messages": "self"}),
     Case("send an approval in the name of a reviewer", "send", "reviewed", given={"messages": "rev"}),
+    Case("create the charter", "charter_init", "none"),
+    Case("amend the charter", "charter_amend", "chartered", given={"risk_tier": "High", "reason": "new data"}),
+    Case("sign the handshake", "charter_sign", "chartered"),
+    *_both("conflict_settle", "disputed", "settle a disagreement", text="use JSON"),
+    *_both("conflict_default", "disputed", "a lower-risk default", text="keep it as it is"),
     *_both("handoff_new", "running", "escalate a running task", type="escalation", reason="unclear", rationale="why"),
     *_both("handoff_accept", "handed", "accept a handoff", everywhere=True),
     *_both("handoff_reject", "handed", "reject a handoff", reason="no time"),
@@ -146,13 +154,36 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("handoff_return", "taken", "return a handoff", status="success"),
     *_both("handoff_answer", "handed", "answer a handoff", text="yes"),
     *_both("handoff_escalate", "escalated", "escalate a handoff further", rationale="beyond me"),
+    *_both("handoff_reroute", "sent", "reroute a handoff", reason="away"),
     *_both("handoff_withdraw", "sent", "withdraw a handoff", reason="not needed"),
     *_both("handoff_resend", "sent", "send a handoff again"),
     Case("attach a workflow", "workflow_attach", "gated"),
+    Case("send mail", "mail_send", "none", given={"to": OTHER, "subject": "Question"}, everywhere=True),
+    Case(
+        "send mail in the name of a worker",
+        "mail_send",
+        "none",
+        given={"to": "rev", "subject": "x", "from_agent": OTHER},
+    ),
+    *_both("mail_ack", "received", "acknowledge mail", everywhere=True, reason="read"),
+    *_both("mail_action", "received", "action mail", reason="done"),
+    *_both("mail_block", "received", "block mail", reason="waits for the tests"),
+    *_both("mail_close", "mailed", "close mail", disposition="resolved", reason="thanks"),
+    *_both("mail_escalate", "mailed", "escalate mail", reason="no answer"),
+    Case("archive closed mail", "mail_archive", "none"),
+    Case("one's own pinned line", "worklog_now", "none", given={"text": "the parser"}),
+    Case("the pinned line of another", "worklog_now", "none", given={"text": "the parser", "agent": OTHER}),
+    Case("the maintainer's focus", "worklog_now", "none", given={"text": "the release", "line": "focus"}),
+    Case("an entry of one's own", "worklog_add", "none", given=_ESCALATION, everywhere=True),
+    Case("an entry in the name of a worker", "worklog_add", "none", given={**_ESCALATION, "agent": OTHER}),
+    Case("a decision", "worklog_decide", "none", given={"text": "use SQLite"}),
+    Case("a decision at the end of the ladder", "worklog_decide", "none", given={"text": "use it", "level": 4}),
+    Case("compact the WORKLOG", "worklog_compact", "none"),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
     Case("doctor", "doctor", "none"),
+    Case("prune audit files", "audit_prune", "none"),
 )
 READS: Final = tuple(one.name for one in OPERATIONS if one.effect == "read")
 
@@ -162,6 +193,8 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     given = dict(case.given)
     if case.subject == "none":
         return given
+    if case.subject in ("received", "mailed", "disputed", "chartered"):
+        return given | _said(fabric, case, who)
     task_id = _subject(fabric, case, who)
     if case.operation in ("dep_add", "dep_remove"):
         waited = fabric.get(task_id).depends_on
@@ -174,6 +207,37 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
     if case.operation == "session_end":
         return {"agent": who if case.own else OTHER}
     return given | {"task_id": task_id}
+
+
+def _mail(fabric: Fabric, case: Case, who: str) -> str:
+    """A message for the caller, or from it; where nobody of that name gets or sends any, another's."""
+    own = who if case.own else OTHER
+    parties = (PERSON, own) if case.subject == "received" else (own, PERSON)
+    try:
+        sent = fabric.mail_send(parties[1], "Question", from_agent=parties[0])
+    except AofError:
+        sent = fabric.mail_send(OTHER, "Question", from_agent=PERSON)
+    if case.operation == "mail_block":
+        to = fabric.mail_show(sent.message_id).receiver
+        fabric.mail_ack(sent.message_id, agent=to, reason="read")
+    return sent.message_id
+
+
+def _said(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
+    """What was said in a document before, and how the call names it."""
+    if case.subject == "disputed":
+        return {"conflict_id": _dispute(fabric, who if case.own else OTHER)}
+    if case.subject == "chartered":
+        fabric.charter_init(participants=[f"{who}:Developer:all"], lanes=[f"all:{who}:src/**"])
+        return {}
+    return {"message_id": _mail(fabric, case, who)}
+
+
+def _dispute(fabric: Fabric, other: str) -> str:
+    said = fabric.worklog_add(
+        "objection.raised", subject="CSV", other=other, recommended="JSON", counter="CSV", reasons=["people read it"]
+    )
+    return said.event_id
 
 
 def _subject(fabric: Fabric, case: Case, who: str) -> str:

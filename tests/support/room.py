@@ -50,7 +50,7 @@ def in_status(fabric: Fabric, status: str, **given: Any) -> str:
         if status == "deadletter":
             fabric.fail(task_id, run=run, retryable=False)
         elif status != "in-progress":
-            fabric.complete(task_id, run=run)
+            fabric.complete(task_id, run=run, acceptance=given.get("acceptance", ()))
     elif status == "blocked":
         fabric.block(task_id, reason="waits for the key")
     elif status == "cancelled":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from aof.core.model.events import Event
 from aof.core.model.task import Task
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import Up
+from tests.support.waiting import BOUND
 
 
 def create(root: Path, agent: str, **given: Any) -> str:
@@ -67,3 +70,17 @@ def note(root: Path, place: str, attempt: int = 1) -> dict[str, Any]:
 def freeze(root: Path, place: str, attempt: int = 1) -> None:
     """Stop the supervisor of a worker, so that the worker outlives a service that is killed."""
     os.kill(note(root, place, attempt)["supervisorPid"], signal.SIGSTOP)
+
+
+def aof(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command line as a process of its own, with nobody to ask."""
+    command = [sys.executable, "-m", "aof", "--data-dir", str(root), *words]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BOUND,
+        env=os.environ | env,
+        stdin=subprocess.DEVNULL,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.model.org_chart import OrgChart
-from aof.core.org.chart_validation import judge
+from aof.core.org.chart.validation import judge
 
 CHART: dict[str, Any] = {
     "schemaVersion": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tests.surfaces.tape import Tape
 
@@ -36,7 +37,11 @@ def a_whole_life(tape: Tape) -> None:
     run = tape.elsewhere.get(task_id).lease
     assert run is not None
     tape.ask("complete", task_id=task_id, outcome="complete", summary="again", caller_role="developer", run=run.run_id)
+    tape.ask("deliver", task_id=task_id, state="queued", target="channel:releases")
+    tape.refused("deliver", "invalid", task_id=task_id, state="sent")
     tape.ask("approve", task_id=task_id, reason="good")
+    tape.ask("output", task_id=task_id, attempt=1, stream="stderr", offset=0, limit=10)
+    tape.refused("output", "no_such_attempt", task_id=task_id, attempt=9)
     tape.ask("complete", task_id=task_id)
     tape.ask("show", task_id=task_id)
     tape.ask("log", task_id=task_id)
@@ -165,10 +170,50 @@ def teaming(tape: Tape) -> None:
     tape.ask("org_route", agent="tester")
     tape.ask("handoff_list", task=task_id)
     tape.refused("handoff_show", "handoff_not_found", handoff_id="HO-1999-01-01-001-1")
+    tape.ask("audit", task=task_id)
+    tape.ask("audit_verify")
+    tape.ask("audit_prune", dry_run=True)
     tape.ask("tick", dry_run=True)
     tape.ask("session_end", agent="nobody")
     tape.ask("send", messages=["this is not a message of the protocol"])
     tape.refused("session_end", "invalid", run="nothing")
+
+
+def chartering(tape: Tape) -> None:
+    tape.refused("charter_show", "no_charter")
+    tape.refused("charter_check", "no_charter")
+    tape.refused("charter_init", "not_allowed", milestone="First")
+    tape.elsewhere.charter_init(participants=["tester:Developer:api"], lanes=["api:tester:src/**"])
+    tape.ask("charter_sign", notes="with pleasure")
+    tape.refused("charter_sign", "invalid", status="maybe")
+    tape.refused("charter_amend", "not_allowed", risk_tier="High", done=[1, 2], reason="new data")
+    tape.refused("charter_amend", "invalid", reason="nothing")
+    tape.ask("charter_show")
+    tape.ask("charter_check", agent="tester", changed=["src/a.py", "elsewhere.py"])
+
+
+def noting(tape: Tape) -> None:
+    tape.ask("worklog_now", text="the parser")
+    tape.refused("worklog_now", "not_allowed", text="the release", line="focus")
+    tape.ask("worklog_add", type="escalation.requested", subject="Which port?", reasons=["two are in use"])
+    tape.refused("worklog_add", "invalid", type="handoff.posted", subject="The parser")
+    tape.ask("worklog_decide", text="port 8080")
+    tape.ask("worklog_show", limit=1)
+    tape.ask("worklog_check")
+    tape.refused("worklog_compact", "not_allowed")
+
+
+def disagreeing(tape: Tape) -> None:
+    tape.ask("conflict_list")
+    tape.refused("conflict_show", "conflict_not_found", conflict_id="PROP-404")
+    tape.refused("conflict_settle", "conflict_not_found", conflict_id="PROP-404", text="x")
+    raised: dict[str, Any] = {"other": "ada", "recommended": "JSON", "counter": "CSV", "reasons": ["people read it"]}
+    dispute = tape.elsewhere.worklog_add("objection.raised", agent="tester", subject="CSV", **raised).event_id
+    tape.ask("conflict_list", settled=True)
+    tape.ask("conflict_show", conflict_id=dispute)
+    tape.ask("conflict_default", conflict_id=dispute, text="keep it", reasons=["nothing breaks"])
+    tape.ask("conflict_settle", conflict_id=dispute, text="use CSV")
+    tape.refused("conflict_settle", "conflict_settled", conflict_id=dispute, text="again")
 
 
 def sharing(tape: Tape) -> None:
@@ -238,6 +283,7 @@ def handing(tape: Tape) -> None:
     tape.refused("handoff_return", "already_returned", handoff_id=one.id, agent="bob", status="success")
     tape.ask("handoff_new", type="broadcast", task_id=top, to=["bob", "cem"], reason="look", aggregation="any")
     first = next(one for one in tape.elsewhere.handoff_list(task=top) if one.to_agent == "bob" and one.task_id == top)
+    tape.refused("handoff_reroute", "handoff_closed", handoff_id=one.id, reason="away")
     tape.ask("handoff_withdraw", handoff_id=first.id, reason="never mind")
     tape.ask("handoff_group", group_id=first.id)
     tape.refused("handoff_group", "handoff_not_found", group_id=one.id)
@@ -262,6 +308,35 @@ def gating(tape: Tape) -> None:
     tape.refused("workflow_attach", "task_not_found", task_id=MISSING)
 
 
+def mailing(tape: Tape) -> None:
+    first = tape.ask("mail_send", from_agent="tester", to="bob", subject="Which port?", priority="P1", body="Please.")
+    message_id = str(first["messageId"])
+    tape.ask("mail_inbox", agent="bob")
+    tape.ask("mail_list", from_agent="tester", status="unread")
+    tape.ask("mail_show", message_id=message_id)
+    tape.refused("mail_show", "message_not_found", message_id="MSG-19990101-001")
+    tape.refused("mail_ack", "not_receiver", message_id=message_id, reason="read")
+    tape.refused("mail_block", "not_receiver", message_id=message_id, reason="waits")
+    tape.refused("mail_action", "not_receiver", message_id=message_id, reason="done")
+    tape.refused("mail_send", "invalid", to="bob", subject=" ")
+    tape.refused("mail_send", "invalid", to="bob", subject="x", type="objection")
+    tape.refused("mail_send", "payload_too_large", to="bob", subject="x", body="x" * 70_000)
+    own = tape.elsewhere.mail_send("tester", "For you", from_agent="bob").message_id
+    tape.ask("mail_ack", message_id=own, reason="read")
+    tape.ask("mail_ack", message_id=own, reason="read again")
+    tape.ask("mail_block", message_id=own, reason="waits for the tests")
+    tape.ask("mail_action", message_id=own, reason="done")
+    tape.refused("mail_ack", "status_not_allowed", message_id=own, reason="read")
+    tape.ask("mail_escalate", message_id=message_id, reason="no answer")
+    tape.ask("mail_close", message_id=message_id, disposition="resolved", reason="thanks")
+    tape.refused("mail_escalate", "message_closed", message_id=message_id, reason="no answer")
+    tape.refused("mail_close", "message_not_found", message_id="MSG-19990101-001", disposition="resolved", reason="x")
+    tape.ask("mail_check")
+    tape.ask("mail_check", turn_end=True, agent="tester")
+    tape.refused("mail_archive", "not_allowed", days=0)
+    tape.ask("mail_export")
+
+
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
@@ -274,5 +349,9 @@ SCRIPTS: tuple[Script, ...] = (
     sharing,
     handing,
     gating,
+    chartering,
+    noting,
+    disagreeing,
+    mailing,
     looking_after,
 )

@@ -42,6 +42,8 @@ NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS
     ("send", "messages"),  # FILE, or standard input
 }
 ONLY_OF_THE_COMMAND_LINE = {
+    ("handoff_new", "no_wait"),
+    ("charter_check", "git"),  # other surfaces name the files
     ("list", "tree"),  # how the list is drawn
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`

@@ -17,14 +17,14 @@ from tests.surfaces.tape import Tape
 
 # Verbs that are the command line's own: they look after this machine, its files or its screen.
 _OWN = {
-    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "reindex", "token", "trust", "up",
-    "version", "watch",
+    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "notify", "reindex", "token", "trust",
+    "up", "version", "watch",
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
     "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of", "org_load",
     "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
-    "branches", "lease_ends", "relatives", "tasks",
+    "branches", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         yield found
 
 
-@requirement("tools.errors.same-everywhere")
+@requirement("tools.errors.same-everywhere", "handoff.lifecycle.every-surface")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_every_surface_gives_the_same_answers_and_leaves_the_same_files(alike: Doors, script: Script) -> None:
     tapes = {name: Tape(door) for name, door in alike.items()}

@@ -78,8 +78,21 @@ def test_every_operation_that_writes_has_a_case_and_every_other_one_only_reads()
 def test_everybody_reads(column: Column) -> None:
     fabric = rights.fabric_of(column)
     task_id = fabric.create("Work", workflow="build").task_id
+    fabric.charter_init()
+    fabric.worklog_add(
+        "proposal.created",
+        subject="x",
+        scope="x",
+        proposal="x",
+        risks=["x"],
+        rollback="x",
+        deadline="2026-03-03",
+    )
     on_task = {"taskId": task_id}
     needed: dict[str, dict[str, Any]] = {"show": on_task, "org_route": on_task, "graph": on_task, "replay": {"at": 1}}
+    needed["workflow_show"] = {"name": task_id}
+    needed["conflict_show"] = {"conflictId": "PROP-001"}
+    needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     needed["handoff_chain"] = on_task
     needed |= {"workflow_show": {"name": task_id}, "context_show": on_task}
     for name in READS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +13,8 @@ import httpx
 import pytest
 
 from aof.adapters.http.api.responses import PREFIX
+from aof.app.fabric import Fabric
+from tests.support.portable import EVENTS
 from tests.surfaces.doors import OverHttp
 
 
@@ -60,8 +64,60 @@ def test_a_stream_may_be_of_one_task_and_one_type(http: OverHttp) -> None:
     assert (event["taskId"], event["payload"]["to"]) == (mine, "blocked")
 
 
-@pytest.mark.parametrize("given", [{"after": "-1"}, {"after": "x"}, {"taskId": "999"}, {"until": "5"}])
+@pytest.mark.parametrize("given", [{"after": "-1"}, {"after": "x"}, {"taskId": "999"}, {"until": "5"}, {"format": "x"}])
 def test_a_stream_that_cannot_be_is_refused(http: OverHttp, given: dict[str, str]) -> None:
     response = http.client.get(f"{PREFIX}/events", params=given)
     assert response.status_code in (400, 404)
     assert response.json()["error"]["hint"]
+
+
+def _frames(response: httpx.Response) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    frame: dict[str, str] = {}
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if line and name:
+            frame[name] = value
+        elif not line and "data" in frame:
+            yield int(frame["id"]), frame["event"], json.loads(frame["data"])
+            frame = {}
+
+
+def test_a_portable_stream_begins_with_a_snapshot_and_has_neither_gap_nor_repeat_however_often_it_is_cut(
+    http: OverHttp,
+) -> None:
+    fabric = http.elsewhere
+    before = fabric.create("Before").task_id
+    writers = [threading.Thread(target=_lives_of_many, args=(fabric, number)) for number in range(3)]
+    lines: list[dict[str, Any]] = []
+    last = 0
+    with http.client.stream("GET", f"{PREFIX}/events", params={"format": "agentruntime"}) as response:
+        frames = _frames(response)
+        last, kind, view = next(frames)
+        assert (kind, view["sequence"]) == ("snapshot", last)
+        assert before in [one["taskId"] for one in view["tasks"]]
+        for writer in writers:
+            writer.start()
+        for _ in range(7):
+            last, _, line = next(frames)
+            lines.append(line)
+    for writer in writers:
+        writer.join(60)
+        assert not writer.is_alive()
+    end = max(one["sequence"] for one in fabric.portable_log()["events"])
+    for cut in itertools.cycle((5, 11, 3)):  # each connection is killed after some events
+        headers, asked = {"Last-Event-ID": str(last)}, {"format": "agentruntime"}
+        with http.client.stream("GET", f"{PREFIX}/events", headers=headers, params=asked) as response:
+            for last, _, line in itertools.islice(_frames(response), cut):
+                lines.append(line)
+                if last == end:
+                    break
+        if last == end:
+            break
+    assert lines == fabric.portable_log(after=view["sequence"])["events"]
+    assert all(line["type"] in EVENTS for line in lines)
+
+
+def _lives_of_many(fabric: Fabric, number: int) -> None:
+    for one in range(4):
+        task_id = fabric.create(f"Task {number}-{one}", review=False).task_id
+        fabric.complete(task_id, run=fabric.claim(task_id, agent=f"agent-{number}").run_id)

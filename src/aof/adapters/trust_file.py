@@ -54,6 +54,7 @@ class TrustFile:
         inherited = sorted(command.inherit_env) if isinstance(command.inherit_env, tuple) else command.inherit_env
         whole = [_VERSION, self._real, list(command.command), env, inherited, self.started_in(command)]
         whole += ["file"] if command.kind == "file" else []
+        whole += ["channel", command.hidden] if command.kind == "channel" else []
         return hexdigest(json.dumps(whole).encode())
 
     def started_in(self, command: CommandLine) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from aof.app.commands import authentication, dispatcher
+from aof.app.documents import worklog
+from aof.app.documents.charter import service as charter
+from aof.app.documents.conflicts import service as conflicts
+from aof.app.documents.mailbox import service as mail
+from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
-from aof.app.handoffs import shared_work
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
 from aof.app.org import service as org
@@ -82,9 +86,34 @@ class Services:
         return handoffs.HandoffService(self.environment, self.dispatcher)
 
     @cached_property
+    def audit(self) -> audit.AuditService:
+        """The audit records of handoffs."""
+        return audit.AuditService(self.environment)
+
+    @cached_property
     def shared_work(self) -> shared_work.SharedWorkService:
         """What the agents of a workflow share."""
         return shared_work.SharedWorkService(self.environment, self.dispatcher)
+
+    @cached_property
+    def charter(self) -> charter.CharterService:
+        """The session charter."""
+        return charter.CharterService(self.environment, self.dispatcher)
+
+    @cached_property
+    def conflicts(self) -> conflicts.ConflictService:
+        """Proposals and disagreements."""
+        return conflicts.ConflictService(self.environment, self.dispatcher)
+
+    @cached_property
+    def mail(self) -> mail.MailService:
+        """Mail between agents."""
+        return mail.MailService(self.environment, self.principal, self.dispatcher)
+
+    @cached_property
+    def worklog(self) -> worklog.WorklogService:
+        """The team's WORKLOG."""
+        return worklog.WorklogService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

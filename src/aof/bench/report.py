@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aof.bench import fabric, raw, service
-from aof.bench.rounds import Entry, Figure, Series, Subject
+from aof.bench import audits, documents, fabric, raw, service
+from aof.bench.rounds import Figure, RoundEntry, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
 from aof.bench.table import Need, Part, TableRow, seconds
@@ -13,11 +13,13 @@ from aof.bench.table import Need, Part, TableRow, seconds
 ONE, MANY = 1, 8
 _ONE_PROCESS = Need(0.35, aim=0.5)
 _MANY_PROCESSES = Need(0.33, aim=0.5)
+_DOCUMENTS = Need(0.25)
 AHEAD = Need(1.0)
 _GROWTH = Need(1.3, at_most=True)
 _REBUILD = Need(0.2, at_most=True)
 _WHOLE = Need(1.0, at_most=True)
 _FIRST_STEP = 0.25  # seconds
+_AUDIT = Need(3, at_most=True)
 _CALL = Need(6, aim=4, at_most=True)
 _CALL_GROWTH = Need(1.5, at_most=True)
 _JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
@@ -25,17 +27,21 @@ _JUDGED = 10_000  # tasks in the directory in which calls are held against a bar
 Measurements = Mapping[str, Series]
 
 
-def entries(others: Sequence[Subject] = ()) -> list[Entry]:
+def entries(others: Sequence[Subject] = ()) -> list[RoundEntry]:
     """What runs in turns: each of ours next to the limit that it is held against."""
     return [
-        Entry(raw.SMALL_FILE, ONE),
-        Entry(raw.OUTSIDE, ONE),
-        Entry(fabric.LIFECYCLE, ONE),
-        *(Entry(queue, ONE) for queue in others),
-        Entry(raw.INSIDE, MANY),
-        *(Entry(queue, MANY) for queue in others),
-        Entry(fabric.LIFECYCLE, MANY),
-        Entry(raw.OUTSIDE, MANY),
+        RoundEntry(raw.SMALL_FILE, ONE),
+        RoundEntry(raw.OUTSIDE, ONE),
+        RoundEntry(fabric.LIFECYCLE, ONE),
+        *(RoundEntry(queue, ONE) for queue in others),
+        RoundEntry(documents.ENTRIES, ONE),
+        RoundEntry(documents.MAIL, ONE),
+        RoundEntry(raw.INSIDE, MANY),
+        *(RoundEntry(queue, MANY) for queue in others),
+        RoundEntry(fabric.LIFECYCLE, MANY),
+        RoundEntry(documents.ENTRIES, MANY),
+        RoundEntry(documents.MAIL, MANY),
+        RoundEntry(raw.OUTSIDE, MANY),
     ]
 
 
@@ -82,6 +88,24 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
     return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
 
 
+def written(found: Measurements, lengths: documents.Measured) -> Part:
+    """Documents beside tasks, and a long file beside a short one."""
+    rows: list[TableRow] = []
+    for processes in (ONE, MANY):
+        tasks, name = of(found, fabric.LIFECYCLE, processes), processes_text(processes)
+        for what, subject in (("entries", documents.ENTRIES), ("steps of mail", documents.MAIL)):
+            ours = of(found, subject, processes)
+            ratio = Figure.ratio(ours.commits(), tasks.commits())
+            against = f"task commits, {name}"
+            rows.append(TableRow(f"{what}, {name}", Figure.of(ours.commits()), "/s", ratio, against, _DOCUMENTS))
+    long = _time(f"an entry in a WORKLOG of {documents.LINES:,} lines", lengths.large)
+    rows += [
+        _time("an entry in a new WORKLOG", lengths.small),
+        TableRow(long.name, long.figure, long.unit, lengths.ratio, "the same in a new one", _GROWTH),
+    ]
+    return Part("Documents: a commit and its line in WORKLOG.md, or its step in MAILBOX.md", tuple(rows))
+
+
 def size(found: SizeFigures) -> Part:
     """One size of directory."""
     rows = [
@@ -124,6 +148,16 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
     return Part("The command line: one call, from its start to its end", tuple(rows))
 
 
+def audited(found: audits.AuditsMeasured) -> Part:
+    """Audit records by each key, among many and among few."""
+    rows = []
+    for key in audits.KEYS:
+        row = _time(f"audit by {key}, {found.many:,} records", found.figure(key))
+        beside = f"the same among {found.few:,}"
+        rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
+    return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
+
+
 def served(found: service.ServiceFigures) -> Part:
     """The scheduler and the service."""
     started = Figure(*(value / _FIRST_STEP for value in found.started))
@@ -146,7 +180,7 @@ def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) ->
 
 def of(found: Measurements, subject: Subject, processes: int) -> Series:
     """What was found of a subject."""
-    return found[Entry(subject, processes).label]
+    return found[RoundEntry(subject, processes).label]
 
 
 def processes_text(count: int) -> str:

@@ -37,7 +37,7 @@ class Subject(NamedTuple):
     opened: Opened
 
 
-class Entry(NamedTuple):
+class RoundEntry(NamedTuple):
     """A subject and how many processes run it at once."""
 
     subject: Subject
@@ -106,7 +106,7 @@ class Figure(NamedTuple):
 
 
 def in_turns(
-    entries: Sequence[Entry], folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]
+    entries: Sequence[RoundEntry], folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]
 ) -> dict[str, Series]:
     """Measure each entry once a round, always in a fresh folder; the results by label."""
     samples: dict[str, list[Sample]] = {entry.label: [] for entry in entries}
@@ -119,7 +119,7 @@ def in_turns(
     return {label: Series(tuple(found)) for label, found in samples.items()}
 
 
-def run(entry: Entry, folder: Path, seconds: float) -> Sample:
+def run(entry: RoundEntry, folder: Path, seconds: float) -> Sample:
     """Run a subject in its processes for so many seconds."""
     entry.subject.prepare(folder)
     together = _CONTEXT.Barrier(entry.processes)

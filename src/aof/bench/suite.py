@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import fabric, machine, report, rounds, service, sizes, startup
+from aof.bench import audits, documents, fabric, machine, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
 from aof.bench.table import Part, TableRow
 from aof.ports.progress import Say
@@ -65,6 +65,7 @@ def measure(
     log_bytes = fabric.bytes_per_commit(place)
     found = rounds.in_turns(report.entries(others), folder, rounds=plan.rounds, seconds=plan.seconds, say=say)
     parts = [report.limits(found), report.lifecycles(found, log_bytes)]
+    parts.append(report.written(found, documents.measure(folder / "documents", entries=plan.commits, say=say)))
     if compared is not None:
         parts.append(compared(found))
     measured = [sizes.measure(folder, tasks, commits=plan.commits, say=say, parser=parser) for tasks in plan.sizes]
@@ -72,6 +73,7 @@ def measure(
     if measured:
         calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
         parts.append(report.calls(calls, plan.sizes))
+        parts.append(report.audited(audits.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
         parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
     return BenchRun(header, [part for part in parts if part.rows])
 

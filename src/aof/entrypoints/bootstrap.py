@@ -9,7 +9,6 @@ from types import ModuleType
 
 from aof._support import lazy_imports
 from aof.adapters.notify import fan_out
-from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
 from aof.app.commands import own_run
 from aof.app.fabric import Fabric
@@ -19,7 +18,7 @@ from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
 from aof.core.model import times
 from aof.core.model.ids import is_agent_name
-from aof.entrypoints import daemon, exposure
+from aof.entrypoints import daemon, exposure, local_parts
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem import read_only
 from aof.stores.filesystem.archive import transfer
@@ -27,6 +26,7 @@ from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.mounts import file_system, is_remote
 from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.records.charter_gates import CharterGates
 from aof.stores.filesystem.records.org_path import OrgPath
 from aof.stores.filesystem.records.workflow_path import WorkflowPath
 from aof.stores.filesystem.store import FilesystemStore
@@ -60,7 +60,7 @@ def open_fabric(
     settings = load_settings(root)
     clock = clock or SystemClock()
     store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
-    trust = _Trust(root)
+    trust = local_parts.TrustedCommands(root)
     return Fabric(
         store,
         clock,
@@ -71,37 +71,11 @@ def open_fabric(
         notifier=_notifier(root, settings, trust),
         workflows=WorkflowPath(root),
         secret=secret,
-        orphans=_Orphans(root, clock),
+        orphans=local_parts.OrphanedProcesses(root, clock),
         trust=trust,
+        project=local_parts.LocalProject(root),
+        gates=CharterGates(root),
     )
-
-
-class _Trust:
-    """What a person has allowed on this machine; loaded when a command is about to be started."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    @property
-    def folder(self) -> str:
-        """Where a change of it can be seen."""
-        return trust_file(self._root).folder
-
-    def covers(self, command: CommandLine) -> bool:
-        """Whether exactly this command is allowed."""
-        return trust_file(self._root).covers(command)
-
-
-class _Orphans:
-    """Ends what is left of runs; what that takes is loaded when a lease has ended, which is seldom."""
-
-    def __init__(self, root: str, clock: Clock) -> None:
-        self._root = root
-        self._clock = clock
-
-    def end(self, place: str, attempt: int, run_id: str) -> str | None:
-        """End every process of the run; None when none is left, else why that is not so."""
-        return orphans.ProcessOrphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -152,9 +126,19 @@ def declared_commands(root: str) -> tuple[CommandLine, ...]:
     """Every command that a data directory would have AOF start."""
     from aof.app.commands.trust import declared
 
-    notify = load_settings(root).notify
+    settings = load_settings(root)
+    notify = settings.notify
     outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
-    return tuple(declared(OrgPath(root).chart(), notify.command, outside))
+    channels = deliveries().configured(root, settings) if notify.channels else ()
+    commands = declared(OrgPath(root).chart(), notify.command, outside)
+    return (*commands, *(channel.command for channel in channels))
+
+
+def deliveries() -> ModuleType:
+    """What serves the notification channels; loaded only where there are some."""
+    from aof.entrypoints import delivery
+
+    return delivery
 
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:
@@ -219,19 +203,30 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
     """
     lazy_imports.settle()
     store = _writable(fabric.store)
-    if http is None and not doors:
+    root = store.paths.root
+    channels = bool(load_settings(root).notify.channels)
+    if http is None and not doors and not channels:
         return daemon.Service(fabric, once=once, log_json=log_json).run()
-    from aof._support.notices import Notices
-    from aof.entrypoints.serve import Doors, beside
+    from contextlib import ExitStack
 
-    where, notices = Doors(port=http, **doors), Notices()
-    try:
-        with beside(store.paths.root, where, notices.put) as addresses:
+    from aof._support.notices import Notices
+
+    notices = Notices()
+    addresses: tuple[str, ...] = ()
+    with ExitStack() as stack:
+        stack.callback(notices.close)
+        if channels:
+            stack.enter_context(
+                deliveries().delivering(root, local_parts.TrustedCommands(root), notices.put, once=once)
+            )
+        if http is not None or doors:
+            from aof.entrypoints.serve import Doors, beside
+
+            where = Doors(port=http, **doors)
+            addresses = stack.enter_context(beside(root, where, notices.put))
             if text := exposure.warning(where):
                 notices.put("warning", text)
-            return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
-    finally:
-        notices.close()
+        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
 
 
 def diagnose(
@@ -259,9 +254,14 @@ def diagnose(
         raise _read_only(root, settings, clock).refusal()
     store = _store(root, settings, clock, disk, doctor=True)
     try:
-        return service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
+        found = service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
     finally:
         store.close()
+    if settings.notify.channels:
+        from msgspec.structs import replace
+
+        found = replace(found, advice=(*found.advice, *deliveries().advice(root, local_parts.TrustedCommands(root))))
+    return found
 
 
 def init_data_dir(

@@ -24,6 +24,7 @@ from aof._support.notices import Notices
 from aof._support.printable import clean, escaped
 from aof.adapters.inotify import CHANGES, GROWS, Inotify
 from aof.adapters.runners.process import ProcessRunner
+from aof.app.documents import reading
 from aof.app.fabric import Fabric
 from aof.app.faults import Faults
 from aof.app.scheduler.host import Hosting
@@ -38,6 +39,7 @@ from aof.core.tasks.graph import retry_at
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
 _WITHOUT_INOTIFY = 0.25
+_WRITE_DOWN = 0.5  # seconds after an event in which documents follow
 _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
 _CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
@@ -93,6 +95,7 @@ class Service:
         self._scan_at = 0.0
         self._touched: set[str] = set()
         self._touched_at = 0.0
+        self._documents_at: float | None = 0.0
         self._watch: Inotify | None = None
         self._seen: object = None
         self._synced = self._store.head()
@@ -112,6 +115,7 @@ class Service:
             if (notices := self._notices) is not None:
                 self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
             self._serve()
+            self._attempt("documents", self._follow)
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
             return 0 if self._signals < _HARD else 1
         finally:
@@ -177,6 +181,15 @@ class Service:
         if self._touched and self._clock.monotonic() >= self._touched_at:
             self._take_in()
 
+    def _follow_if_due(self) -> None:
+        if self._documents_at is not None and self._clock.monotonic() >= self._documents_at:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Let the documents say what the log has; what comes next makes it due again."""
+        self._documents_at = None
+        reading.follow_all(self._fabric.services.environment)
+
     def _tick_if_due(self) -> None:
         """Plan and do what is due now."""
         if self._clock.monotonic() < self._due and not self._hosting.freed:
@@ -198,6 +211,7 @@ class Service:
         """Until something happens or is due."""
         now = self._clock.monotonic()
         moments = {"tick": self._due, "scan": self._scan_at, "take_in": self._touched_at if self._touched else None}
+        moments["documents"] = self._documents_at
         waits = [max(at - now, self._faults.wait(("job", name))) for name, at in moments.items() if at is not None]
         waits += self._poll()
         if self._watch is None:
@@ -210,7 +224,13 @@ class Service:
         """Whether the log has grown, where the system does not tell."""
         if (end := self._files.log_end()) != self._seen:
             self._seen = end
-            self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+            self._grown()
+
+    def _grown(self) -> None:
+        """The log has more: plan soon, and write down what happened a little later, for more may come."""
+        now = self._clock.monotonic()
+        self._due = min(self._due, max(self._pace, now))
+        self._documents_at = now + _WRITE_DOWN if self._documents_at is None else self._documents_at
 
     def _poll(self) -> list[float]:
         """Let host and runner do what is due; the seconds until each of them wants to again."""
@@ -237,7 +257,7 @@ class Service:
             elif folder.endswith("/org"):
                 self._look_at_chart()
             elif "/tasks/" not in f"{folder}/":
-                self._due = min(self._due, max(self._pace, self._clock.monotonic()))
+                self._grown()
             elif is_task_id(task_id) or (name.endswith(".md") and not name.startswith(".")):
                 self._touched.add(task_id)
                 self._touched_at = self._clock.monotonic() + _SETTLE
@@ -356,6 +376,7 @@ _JOBS: dict[str, Callable[[Service], None]] = {
     "scan": Service._scan_if_due,  # noqa: SLF001 - the table of this class
     "take_in": Service._take_in_if_due,  # noqa: SLF001
     "tick": Service._tick_if_due,  # noqa: SLF001
+    "documents": Service._follow_if_due,  # noqa: SLF001
 }
 
 

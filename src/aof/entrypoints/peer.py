@@ -42,15 +42,15 @@ async def _worked(fabric: Fabric, run: ClaimedRun) -> None:
     import anyio
 
     from aof.adapters.a2a.peer.connection import http_client
+    from aof.adapters.a2a.peer.delegated_run import DelegatedRun
     from aof.adapters.a2a.peer.delegation import Delegation
-    from aof.adapters.a2a.peer.outcome import Outcome
 
     url = os.environ[PEER_URL]
     name = os.environ.get(PEER_TOKEN_NAME)
     patience = float(os.environ.get(PEER_PATIENCE, _PATIENCE))
-    outcome = Outcome(fabric, run, f"{os.environ['AOF_AGENT']} {url}")
+    local = DelegatedRun(fabric, run, f"{os.environ['AOF_AGENT']} {url}")
     async with http_client(url, os.environ.get(name) if name else None) as http:
-        delegation = Delegation(outcome, http, url, patience)
+        delegation = Delegation(local, http, url, patience)
         async with anyio.create_task_group() as group:
 
             async def ended() -> None:
@@ -64,7 +64,7 @@ async def _worked(fabric: Fabric, run: ClaimedRun) -> None:
             except AofError as error:  # the run has ended, or its task is being cancelled
                 sys.stderr.write(f"{error.message}\n")
             group.cancel_scope.cancel()
-        if outcome.task.cancel is not None and not outcome.over:
+        if local.task.cancel is not None and not local.over:
             await delegation.cancel()
 
 

@@ -19,7 +19,11 @@ from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
 
 if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
+    from aof.core.org.health.agent_health import AgentHealth
+    from aof.documents.projection import Projection
+    from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
 
 
@@ -127,6 +131,14 @@ class Unit(Protocol):
         """The task that was created with this idempotency key."""
         ...
 
+    def follow(self, projection: Projection) -> None:
+        """Let a document's files catch up with the log; its lock is among the names of the scope."""
+        ...
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, as it lies there; empty where there is none."""
+        ...
+
     def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
         """The locks on files, by the running tasks that hold them."""
         ...
@@ -173,6 +185,10 @@ class RecordStore(Protocol):
         """Every run of the task, oldest first."""
         ...
 
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """At most so many bytes of what a run has printed to a stream, from an offset on; and how many there are."""
+        ...
+
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
         ...
@@ -195,6 +211,10 @@ class EventLog(Protocol):
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """Durable events in order, from any sequence number on."""
+        ...
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
         ...
 
     def wait(self, after: int, timeout: float) -> bool:
@@ -221,6 +241,18 @@ class ReadModel(Protocol):
         """How many running tasks occupy each resource."""
         ...
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, as records without bodies; what does not exist is left out."""
+        ...
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health; an agent that it says nothing of can be reached."""
+        ...
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records of handoffs that match, in the order of the log."""
+        ...
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files, without bodies."""
         ...
@@ -232,6 +264,10 @@ class Store(RecordStore, EventLog, ReadModel, Protocol):
     @property
     def working_copy(self) -> WorkingCopy | None:
         """The files of the tasks; None where there are none."""
+        ...
+
+    def audit_files(self, project: str) -> AuditFiles | None:
+        """The audit records of a project as files; None where there are none."""
         ...
 
     def close(self) -> None:

@@ -16,8 +16,9 @@ from aof.core.errors.base import AofError, PayloadTooLarge
 from aof.core.errors.messages import InvalidEnvelope, TaskIdMismatch
 from aof.core.model.ids import is_task_id
 from aof.core.model.times import millis
-from aof.core.runs.completion import escaping, miscounted
+from aof.core.runs.completion import miscounted
 from aof.core.validation import limits, messages
+from aof.core.validation.output import escaping
 from aof.protocol.messages import (
     PAYLOADS,
     AcceptedPayload,

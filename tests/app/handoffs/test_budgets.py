@@ -197,6 +197,24 @@ def test_a_decision_above_the_agents_risk_is_blocked_with_the_way_on(root: Path)
     assert shop.fabric.preflight(task_id, point="command", subject="make", risk="low", actor="ada").outcome == "proceed"
 
 
+def test_a_lock_asks_for_the_right_to_write_and_for_the_number_of_files(root: Path) -> None:
+    shop = Workshop(root, level=1, limits={"files": 2}, deny={"write": ["migrations"]})
+    task_id = shop.running()
+    with pytest.raises(BudgetExceeded, match="write, explicit_deny"):
+        shop.fabric.lock("src", task_id=task_id, also=["migrations/1.sql"], actor="ada")
+    shop.fabric.lock("migrations", task_id=task_id, lock_type="shared", actor="ada")
+    shop.fabric.lock("a", task_id=task_id, also=["b"], actor="ada")
+    with pytest.raises(BudgetExceeded, match="3 of the 2 files"):
+        shop.fabric.lock("c", task_id=task_id, actor="ada")
+    told = [(one["point"], one["stage"]) for one in shop.checks(task_id)]
+    assert told == [("write", "explicit_deny"), ("files", "limits")]
+    reader = Workshop(root.with_name("reader"), level=0)
+    mine = reader.running()
+    with pytest.raises(BudgetExceeded, match="default_deny"):
+        reader.fabric.lock("a", task_id=mine, actor="ada")
+    reader.fabric.lock("a", task_id=mine, lock_type="shared", actor="ada")
+
+
 def test_without_a_chart_or_autonomy_nothing_is_limited_but_what_is_unsafe(root: Path) -> None:
     shop = Workshop(root, level=0)
     task_id = shop.fabric.create("Work").task_id

@@ -12,7 +12,7 @@ from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
 from tests.support.messages import Post, report
-from tests.support.portable import EVENTS, Camera
+from tests.support.portable import EVENTS, Camera, valid_event
 from tests.support.portable import STATUSES as NORMALIZED
 from tests.support.requirements import requirement
 from tests.support.room import Room
@@ -29,7 +29,7 @@ class Tape:
     def lines(self, task_id: str | None = None, kind: str | None = None) -> list[Line]:
         """What it has of a task, under a name."""
         found: list[Line] = self._room.idle(self._room.fabric.portable_log, task_id, type=kind)["events"]
-        return found
+        return [valid_event(line) for line in found]
 
     def types(self, task_id: str) -> list[str]:
         """The names of a task's events, in order and without their common part."""
@@ -340,3 +340,32 @@ def test_only_known_names_are_used(room: Room, tape: Tape, fabric: Fabric) -> No
     fabric.dep_add(one, two)
     assert tape.types(one)[-3:] == ["dependency.updated"] * 3
     assert {line["type"] for line in tape.lines()} <= set(EVENTS)
+
+
+@requirement("task.events.dependency-updated")
+def test_a_dependent_hears_once_of_every_change_of_its_edges(room: Room, tape: Tape, fabric: Fabric) -> None:
+    blockers = {name: room.task(review=False) for name in ("done", "cancelled", "dead", "removed")}
+    reviewed = room.task()
+    waiting = room.task(depends_on=[blockers["done"]])
+    for blocker in (blockers["cancelled"], blockers["dead"], blockers["removed"], reviewed):
+        fabric.dep_add(waiting, blocker)
+    assert tape.count(waiting, "dependency.updated") == 4
+    fabric.complete(blockers["done"], actor="ada")
+    fabric.complete(reviewed, actor="ada")
+    fabric.cancel(blockers["cancelled"])
+    fabric.fail(blockers["dead"], run=fabric.claim(blockers["dead"], agent="ada").run_id, retryable=False)
+    fabric.approve(reviewed, actor="bob")
+    fabric.retry(blockers["dead"], reason="again")
+    fabric.dep_remove(waiting, blockers["removed"])
+    changes = [line["payload"] for line in tape.lines(waiting, "task.dependency.updated")][4:]
+    assert [(one.get("targetId"), one.get("status")) for one in changes[:-1]] == [
+        (blockers["done"], "satisfied"),
+        (blockers["cancelled"], "broken"),
+        (blockers["dead"], "broken"),
+        (reviewed, "satisfied"),
+        (blockers["dead"], "active"),
+    ]
+    assert changes[-1]["removed"] == blockers["removed"]
+    after = tape.lines(waiting, "task.dependency.updated")[-4]
+    ended = tape.lines(blockers["dead"], "task.failed")[0]
+    assert after["sequence"] == ended["sequence"] + 1, "in the same commit"

@@ -11,14 +11,17 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from aof.app.fabric import Fabric
+from aof.app.portable import schemas
 from aof.core.errors.base import AofError
 from aof.core.model.ids import attempt_of
 from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
 from tests.support.portable import Camera, valid
+from tests.support.repository import ROOT
 from tests.support.requirements import requirement
 from tests.support.room import Room, SameMoment
 
@@ -150,12 +153,46 @@ def test_every_count_is_what_one_counts_in_the_tasks(steps: list[tuple[str, int]
     assert {one["taskId"] for one in recent} <= {task["taskId"] for task in over}
 
 
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS)
+def test_a_past_snapshot_equals_what_was_recorded_then(steps: list[tuple[str, int]]) -> None:
+    clock = FakeClock()
+    fabric = memory_fabric(clock=clock)
+    ids: list[str] = []
+    recorded: dict[int, dict[str, Any]] = {}
+    for what, which in steps:
+        _step(fabric, clock, what, ids, which)
+        head = fabric.store.head()
+        view = recorded.setdefault(head, fabric.snapshot(at=head, archived=True))
+        for task in view["tasks"]:
+            known = fabric.get(task["taskId"])
+            assert task["nativeStatus"] == ("archive" if known.archived else known.status)
+            assert (task["title"], task["priority"]) == (known.title, known.priority)
+    clock.sleep(100_000)
+    for head, view in recorded.items():
+        assert fabric.snapshot(at=head, archived=True) == view
+
+
+def test_the_published_schemas_are_those_of_the_code() -> None:
+    for name, text in schemas.documents().items():
+        published = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
+        assert published == text, "write them anew: python -m aof.app.portable.schemas"
+        Draft202012Validator.check_schema(json.loads(text))
+
+
 @requirement("task.snapshot.tasks")
 def test_a_task_stays_small_however_much_it_says_and_prints(room: Room, camera: Camera, fabric: Fabric) -> None:
     huge = "A long story.\n" * 20_000
     plain, task_id = room.task("in-progress"), room.task("in-progress", brief=huge, acceptance=["it works"])
     fabric.progress(task_id, text="half", percent=50, note="x" * 9_000, agent="ada")
-    fabric.complete(task_id, summary="y" * 9_000, notes="z" * 9_000, deliverables=["outputs/log.txt"], agent="ada")
+    fabric.complete(
+        task_id,
+        summary="y" * 9_000,
+        notes="z" * 9_000,
+        deliverables=["outputs/log.txt"],
+        agent="ada",
+        acceptance=["it works"],
+    )
     fabric.complete(plain, agent="ada")
     sizes = {one: len(json.dumps(task)) for one, task in camera.tasks().items()}
     assert sizes[task_id] < sizes[plain] + 3_000

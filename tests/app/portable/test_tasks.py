@@ -228,7 +228,7 @@ def test_a_criterion_that_nobody_reported_is_unknown_and_not_met(
     if way == "progress":
         fabric.progress(task_id, facts={"acceptance": met, "tests": tests}, agent="ada")
     else:
-        fabric.complete(task_id, acceptance=met, tests=tests, agent="ada")
+        fabric.complete(task_id, outcome="needs_review", acceptance=met, tests=tests, agent="ada")
     task = camera.task(task_id)
     assert [one["status"] for one in task["acceptance"]] == ["unknown", "met", "unknown"]
     assert task["progress"]["validation"] == {"tests": tests, "acceptance": {"met": 1, "total": 3}}

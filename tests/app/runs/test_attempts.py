@@ -198,3 +198,23 @@ def test_a_lease_lasts_as_long_as_the_task_or_the_settings_say(
         assert fabric.recover() == ()
         clock.sleep(0.001)
         assert [one.task_id for one in fabric.recover()] == [task_id]
+
+
+@requirement("task.attempts.new-when")
+def test_each_new_attempt_says_why_it_was_made(room: Room, fabric: Fabric, clock: FakeClock) -> None:
+    task_id = room.task(max_attempts=9, review=False)
+    fabric.fail(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    clock.sleep(1000)
+    fabric.claim(task_id, agent="ada", ttl=60)
+    clock.sleep(61)
+    fabric.recover()
+    clock.sleep(1000)
+    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    fabric.edit(task_id, routing={"agent": "bob"})
+    fabric.complete(task_id, run=fabric.claim(task_id, agent="bob").run_id)
+    fabric.retry(task_id, reason="once more")
+    fabric.edit(task_id, title="Another title")
+    fabric.claim(task_id, agent="bob")
+    attempts = room.attempts(task_id)
+    assert [one["cause"] for one in attempts] == ["first", "retry", "lost_worker", "rerouted", "rerun"]
+    assert len({one["runId"] for one in attempts}) == 5

@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
-from aof.core.org.chart_validation import judge
+from aof.core.org.chart.validation import judge
 from aof.core.org.routing import route
 from aof.core.org.work_profile import WorkProfile
 from aof.stores.filesystem.records.org_chart import OrgFile

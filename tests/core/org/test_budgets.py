@@ -9,7 +9,7 @@ import pytest
 from aof.core.model.org_chart import Agent
 from aof.core.org.autonomy import limits_of, may_take, run_limit_ms
 from aof.core.org.budgets.enforcement import POINTS, AskedAction, Point, Ruling, ruling
-from aof.core.org.chart_validation import judge
+from aof.core.org.chart.validation import judge
 from tests.core.org.test_autonomy import FIGURES
 from tests.support.requirements import requirement
 from tests.support.team import chart_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.org.chart_validation import judge
+from aof.core.org.chart.validation import judge
 from aof.core.validation.findings import Finding
 from tests.support.requirements import requirement
 from tests.support.team import CHART

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.org.chart_validation import Judged, judge
+from aof.core.org.chart.validation import Judged, judge
 
 SMALL, FACTOR = 400, 4
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from aof.core.model import org_chart as model
-from aof.core.org import chart_validation as judging
+from aof.core.org.chart import validation as judging
 from aof.core.org.rights import KINDS_BY_NAME
 from aof.stores.filesystem.records.org_chart import OrgFile
 from tests.support.repository import ROOT
 
-_SOURCES = ("chart_validation", "../validation/shape", "chart_values", "chart_references")
+_SOURCES = ("chart/validation", "../validation/shape", "chart/values", "chart/references")
 REFERENCE = (ROOT / "docs" / "reference" / "org-chart.md").read_text()
 HOWTO = (ROOT / "docs" / "howto" / "route-tasks.md").read_text()
 

@@ -108,7 +108,7 @@ class TestGivingOut:
         desk.begin(REVIEW)
         desk.end("implement", agent="dev")
         planned = desk.plan()
-        assert not planned.actions
+        assert [one.action for one in planned.actions] == ["handoff_begin"]
         assert planned.left[0].reason == "hop code-review (reviewer) is ready: waits for pat to claim it"
 
     def test_who_is_started_comes_before_who_pulls(self) -> None:

@@ -46,6 +46,7 @@ class Session:
         self._given = {task_of_run(run): run} if run else {}
         self._first: str | None = None  # the name that a session without one has used first; empty for the default
         self._naming = Lock()
+        self._turns: set[str] = set()  # the agents whose turns have begun with this session
         hub.sessions.add(self)
 
     @property
@@ -104,7 +105,16 @@ class Session:
         """Who a call of this session comes from: where callers are bound, its first name is its name for good."""
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
+        self._begin_turn(operation, caller)
         return msgspec.structs.replace(caller, kept=self.secrets)
+
+    def _begin_turn(self, operation: Operation, caller: Caller) -> None:
+        """The turn of an agent begins with its first call; `prime` says so itself."""
+        if caller.actor in self._turns:
+            return
+        self._turns.add(caller.actor)
+        if operation.name != "prime":
+            self._hub.fabric.as_actor(caller.actor).turn_began(caller.actor, "mcp")
 
     def _named(self, operation: Operation, params: Params, caller: Caller) -> Caller:
         """The same caller by the first name that the session has used; a call without one uses the default."""
@@ -157,6 +167,8 @@ class Session:
             self._hub.presence.forget(self._name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
+        for agent in self._turns:
+            await self._hub.ask(self._hub.fabric.as_actor(agent).turn_ended, agent, "mcp")
         for run in held:
             try:
                 await self._hub.ask(self._as_holder(run).session_end, run=run)

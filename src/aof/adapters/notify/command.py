@@ -12,7 +12,7 @@ import msgspec
 from aof.ports.notifier import Notification
 
 _PATIENCE = 10.0  # seconds
-_OF_THE_CALLER = frozenset({"AOF_RUN_SECRET", "AOF_MESSAGE_NONCE"})  # what proves who a worker is, and nobody else
+OF_THE_CALLER = frozenset({"AOF_RUN_SECRET", "AOF_MESSAGE_NONCE"})  # what proves who a worker is, and nobody else
 
 
 class CommandNotifier:
@@ -45,7 +45,7 @@ class CommandNotifier:
             self._command,
             input=msgspec.json.encode(notification) + b"\n",
             cwd=self._folder,
-            env={name: value for name, value in os.environ.items() if name not in _OF_THE_CALLER},
+            env={name: value for name, value in os.environ.items() if name not in OF_THE_CALLER},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=self._patience,

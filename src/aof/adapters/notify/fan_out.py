@@ -17,13 +17,16 @@ class _Everybody:
     def __init__(self, notifiers: Sequence[Notifier]) -> None:
         self._notifiers = notifiers
 
-    def notify(self, notification: Notification) -> None:
-        """Pass it on to all."""
+    def notify(self, notification: Notification) -> bool:
+        """Pass it on to all; False where one of them failed."""
+        heard = True
         for one in self._notifiers:
             try:
                 one.notify(notification)
             except Exception as error:  # noqa: BLE001 - the change is made, notified or not
+                heard = False
                 sys.stderr.write(f"aof: {notification.task_id}: nobody was notified: {clean(str(error))}\n")
+        return heard
 
 
 def notifier(

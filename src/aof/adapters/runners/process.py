@@ -23,6 +23,7 @@ from aof.adapters.runners.redaction import Redaction
 from aof.adapters.runners.spawner import Spawner, SupervisorLink
 from aof.app.faults import record
 from aof.core.errors.runs import RunnerFailed
+from aof.core.model.run import OUTPUT_FILES
 from aof.ports.clock import Clock
 from aof.ports.runner import Ended, Listener, Work
 
@@ -120,7 +121,7 @@ class ProcessRunner:
         kept: list[KeptStream] = []
         link: SupervisorLink | None = None
         try:
-            for pipe, name in ((out, "output.log"), (err, "errors.log")):
+            for pipe, name in ((out, OUTPUT_FILES["stdout"]), (err, OUTPUT_FILES["stderr"])):
                 file = self._files.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
                 kept.append(KeptStream(pipe, file, f"{shown}/{name}", self._most, Redaction(hidden)))
             brief_file = self._files.open(f"{folder}/brief.md", os.O_RDWR | os.O_CREAT | os.O_TRUNC)

@@ -9,6 +9,7 @@ from aof.app.commands import identity, notifications, unit_of_work
 from aof.app.operations import results
 from aof.app.operations.arguments import invalid
 from aof.core.errors.workflows import NotAttached
+from aof.core.model import commands
 from aof.core.model.ids import OURSELVES, task_of_run
 from aof.core.runs import authentication as proofs
 
@@ -67,10 +68,20 @@ class Dispatcher:
 
     def _execute(self, command: OnTask) -> Done:
         here = self._environment
-        done = unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
+        done = unit_of_work.execute(here.store, here.clock, here.with_gates(here.chart.policy_for(command)), command)
         if here.notifier is not None and done.events:
-            notifications.tell(here.notifier, done, here.lookup.get)
+            for task_id in notifications.tell(here.notifier, done, here.lookup.get):
+                self._undelivered(task_id)
         return done
+
+    def _undelivered(self, task_id: str) -> None:
+        """Work that is done and of which nobody heard can be found by its delivery state."""
+        said = {"state": "failed", "target": "notifications", "reason": "the notification failed"}
+        command = msgspec.convert(
+            {"actor": OURSELVES, "task_id": task_id} | said, prepare_type(commands.RecordDelivery)
+        )
+        here = self._environment
+        unit_of_work.execute(here.store, here.clock, here.chart.policy_for(command), command)
 
     def command(self, kind: type[OnTask], given: dict[str, Any]) -> OnTask:
         """A command from values that a caller gave; raises InvalidInput."""

@@ -10,10 +10,13 @@ from aof.app.workflows import templates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.core.model.gate import Gate
     from aof.core.model.policy import Policy
     from aof.ports.clock import Clock
+    from aof.ports.gates import GatesSource
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
+    from aof.ports.project import ProjectFiles
     from aof.ports.runner import Orphans
     from aof.ports.store import Store
     from aof.ports.trust import Trust
@@ -34,6 +37,8 @@ class Environment:
         workflows: WorkflowSource | None = None,
         orphans: Orphans | None = None,
         trust: Trust | None = None,
+        project: ProjectFiles | None = None,
+        gates: GatesSource | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -43,11 +48,28 @@ class Environment:
         self.workflows = workflows
         self.orphans = orphans
         self.trust = trust
+        self.project = project
+        self.gates = gates
+        self._with_gates: tuple[Policy, tuple[Gate, ...], Policy] | None = None
+
+    def gates_in_force(self) -> tuple[Gate, ...]:
+        """The gates of the session charter; none where there is no charter."""
+        return self.gates.gates() if self.gates is not None else ()
+
+    def with_gates(self, policy: Policy) -> Policy:
+        """The policy with the gates in force."""
+        gates = self.gates_in_force()
+        if not gates:
+            return policy
+        known = self._with_gates
+        if known is None or known[0] is not policy or known[1] is not gates:
+            known = self._with_gates = (policy, gates, policy.but(gates=gates))
+        return known[2]
 
     @cached_property
     def chart(self) -> chart_in_force.ChartInForce:
         """The org chart as decisions and lists see it."""
-        return chart_in_force.ChartInForce(self.org, self.policy)
+        return chart_in_force.ChartInForce(self.org, self.policy, self.store.health)
 
     @cached_property
     def templates(self) -> templates.Templates:

@@ -132,7 +132,8 @@ def _as(name: str, command: OnTask, behalf: str | None) -> dict[str, Any]:
     caller = getattr(command, "caller", command.actor)
     if caller not in (name, behalf):
         raise authentication.mismatch(name, caller, command)
-    if command.actor != name and command.agent is None and not isinstance(command, c.OwnRule):
+    is_own = isinstance(command, c.OwnRule) and not isinstance(command, c.OnDocument)
+    if command.actor != name and command.agent is None and not is_own:
         return {"proven": name, "agent": name}
     return {"proven": name}
 

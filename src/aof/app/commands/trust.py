@@ -37,6 +37,11 @@ def of_notification_file(file: str) -> CommandLine:
     return CommandLine(source=f"{NOTIFY} file", kind="file", command=(file,))
 
 
+def of_channel(name: str, shown: str, hidden: str) -> CommandLine:
+    """A service that news is sent to: where it leads as far as that may be shown, and the whole as a digest."""
+    return CommandLine(source=f"{NOTIFY} channel {name}", kind="channel", command=(shown,), hidden=hidden)
+
+
 def declared(chart: OrgChart | None, notify: Sequence[str], file: str | None = None) -> Iterator[CommandLine]:
     """Every command that AOF would start for this data directory; `file` is one outside that it would write to."""
     for agent in chart.agents if chart is not None else ():
@@ -55,7 +60,7 @@ def untrusted(trust: Trust | None, agent: Agent) -> str | None:
 
 
 def refusal(command: CommandLine) -> str:
-    """Why a command is not run, or a file not written."""
-    if command.kind == "file":
+    """Why a command is not run, a file not written, or nothing sent to a channel."""
+    if command.kind in ("file", "channel"):
         return f"the {command.source} {command.command[0]} is not trusted; see it and allow it: aof trust"
     return f"the command of {command.source} is not trusted; see it and allow it: aof trust"

@@ -7,13 +7,14 @@ with the union, so that no decision rests on something that was not locked. Must
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from aof.core.engine import decide, needs
 from aof.core.errors.base import AofError, Unavailable
+from aof.core.errors.storage import CommitUnknown
 from aof.core.errors.tasks import AnotherTask, UnreadableTask
 from aof.core.evolve.task import evolve
 from aof.core.model import commands
@@ -51,7 +52,7 @@ def draw_entropy() -> str:
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
     """Carry out a command, or raise the refusal."""
-    scope = Scope(write=frozenset({command.task_id}))
+    scope = Scope(write=frozenset({command.task_id})) if command.task_id else Scope()
     while True:
         try:
             with store.unit(scope) as unit:
@@ -79,6 +80,8 @@ def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnT
         events = unit.commit(verdict.drafts, actor=command.actor, agent=agent, now=now, caller=command.session)
     else:
         unit.flush()
+    if events and isinstance(command, commands.OnDocument):
+        _follow_commit(unit, scope, policy)
     if verdict.heartbeat is not None:
         try:
             beat = verdict.heartbeat
@@ -154,6 +157,8 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
         asked = Scope(wanted.write, wanted.read - wanted.write, wanted.names)
         if not scope.covers(asked):
             raise ScopeTooNarrow(asked)
+        if wanted.documents - records.documents.keys():
+            follow(unit, scope.names, policy)
         _fill(unit, wanted, records)
         loaded = wanted
 
@@ -175,6 +180,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     for names, answers, ask in asked:
         for name in names:
             answers[name] = ask(name)
+    for path in wanted.documents:
+        records.documents[path] = unit.document(path)
     for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
@@ -182,6 +189,28 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     if wanted.file_locks:
         records.file_locks |= unit.file_locks()
     _fill_for_messages(unit, wanted, records)
+
+
+def follow(unit: Unit, names: Iterable[str], policy: Policy) -> None:
+    """Let every document whose lock is among the names catch up with the log."""
+    from aof.documents import catalogue
+
+    for projection in catalogue.locked(names, policy):
+        unit.follow(projection)
+
+
+def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
+    """The same for what was just committed: it is in the log, whatever comes in between now."""
+    try:
+        follow(unit, scope.names, policy)
+    except ScopeTooNarrow:
+        pass  # somebody has deleted the lock: whoever takes it next lets the document follow
+    except (AofError, OSError) as error:
+        why = error.message if isinstance(error, AofError) else error.strerror
+        raise CommitUnknown(
+            f"what was said is in the log, but its document could not be written ({why})",
+            "put that right; the next command that reads or writes the document writes it",
+        ) from error
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:

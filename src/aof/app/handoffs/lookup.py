@@ -7,6 +7,7 @@ from aof.core.errors.messages import HandoffNotFound
 from aof.core.errors.tasks import AmbiguousId
 from aof.core.model.handoffs import ids
 from aof.ports import store as ports
+from aof.ports.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class HandoffLookup:
     def _known(self, given: str) -> Handoff:
         if not (ids.is_handoff_id(given) or ids.is_part(given)):
             raise missing(given)
-        found = self._store.find_handoffs(given)
+        found = self._store.find_handoffs(given) or self._unwritten(given)
         if not found:
             raise missing(given)
         if len(found) > 1:
@@ -42,6 +43,12 @@ class HandoffLookup:
             shown = ", ".join(one.id for one in found[:_SHOWN]) + more
             raise AmbiguousId(f"{given!r} stands for {len(found)} handoffs: {shown}", "use more of the ID")
         return found[0]
+
+    def _unwritten(self, given: str) -> tuple[Handoff, ...]:
+        """Open handoffs whose files are not there, for a writer died before it wrote them: the log knows them."""
+        handed = self._store.find(Query(open_handoffs=True)).tasks
+        meant = [task for task in handed if any(one.id.startswith(given) for one in task.handoffs)]
+        return tuple(one for one in self._store.handoffs(meant) if one.id.startswith(given))
 
 
 def missing(part: str) -> HandoffNotFound:

@@ -190,6 +190,20 @@ class HandoffService:
         old = self._on_handoff(forwarding.Escalate, handoff_id, agent=agent, actor=actor, **given)[0]
         return self.handoff_show(old.forwarded_to or old.id)
 
+    def handoff_reroute(
+        self,
+        handoff_id: str,
+        *,
+        reason: str,
+        to_agent: str | None = None,
+        agent: str | None = None,
+        actor: str | None = None,
+    ) -> Handoff:
+        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
+        given = {"reason": reason, "to_agent": to_agent}
+        old = self._on_handoff(forwarding.Reroute, handoff_id, agent=agent, actor=actor, **given)[0]
+        return self.handoff_show(old.forwarded_to or old.id)
+
     def handoff_withdraw(
         self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
     ) -> Handoff:

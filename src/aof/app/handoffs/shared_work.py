@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.app.handoffs import results
 from aof.core.handoffs import context as contexts
 from aof.core.handoffs import decisions, file_locks, preflight, shared_context
@@ -120,19 +121,15 @@ class SharedWorkService:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
         given = {"description": description, "risk": risk, "run": run, "actor": actor}
         done = self._done(decisions.RecordDecision, task_id, given)
-        made = next((event for event in done.events if event.type == "context.decided"), None)
-        if made is not None:
-            names = ("decisionId", "description", "madeBy", "taskId")
-            told = {name: made.payload[name] for name in names} | {"timestamp": made.timestamp, "state": "recorded"}
-            return msgspec.convert(told, results.DecisionRecorded)
         task, agent = self._environment.lookup.get(task_id), str(done.decision.agent)
-        open_one = decisions.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
-        return results.DecisionRecorded(
-            state="escalated",
-            description=description.strip(),
-            task_id=task.id,
-            handoff_id=open_one.id if open_one is not None else None,
-        )
+        asked = decisions.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
+        if asked is not None and asked.is_open:
+            return results.DecisionRecorded(
+                state="escalated", description=description.strip(), task_id=task.id, handoff_id=asked.id
+            )
+        made = decisions.decided(model.context_of(self._top(task)), description, agent)
+        assert made is not None
+        return results.DecisionRecorded(state="recorded", **msgspec.structs.asdict(made))
 
     def context_artifact(
         self,
@@ -170,7 +167,9 @@ class SharedWorkService:
         (event,) = self._done(preflight.Preflight, task_id, given | {"run": run, "actor": actor}).events
         ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
         warnings = event.payload.get("warnings", [])
-        return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, results.Preflighted)
+        return msgspec.convert(
+            ruled | {"taskId": event.task_id, "warnings": warnings}, prepare_type(results.Preflighted)
+        )
 
     def _top(self, task: Task) -> Task:
         here = self._environment

@@ -6,10 +6,12 @@ Must not know how a store keeps anything; it finds, and the core judges.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from aof.app import faults
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import refusal, settle
+from aof.app.documents.mailbox import repair
 from aof.app.operations.results import Result
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
@@ -60,7 +62,19 @@ class MaintenanceService:
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         here = self._environment
-        return doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+        report = doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+        before = repair.found(here)
+        if not before:
+            return report
+        if fix:
+            repair.settle(here)
+        left = repair.found(here)
+        return Diagnosis(
+            ok=report.ok and not left,
+            problems=(*report.problems, *left),
+            healed=(*report.healed, *(one for one in before if one not in left)),
+            advice=report.advice,
+        )
 
 
 def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
@@ -119,6 +133,7 @@ def doctor(
             settle(store, clock, policy, task_id)
         else:
             files.quarantine(task_id)
+    _restore_documents(Environment(store, clock, policy, org=org))
     say("looking again")
     after, advice = _problems(store, clock, policy, org)
     left = {*after, *advice}
@@ -136,7 +151,32 @@ def _problems(
     found = files.diagnose()
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    return (*found.problems, *judged, *_of_chart(org)), found.advice
+    problems = (*found.problems, *judged, *_of_chart(org))
+    if problems:
+        return problems, found.advice  # documents follow from what must be right first
+    return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+
+
+def _restore_documents(environment: Environment) -> None:
+    """Undo what was done to entries that are never edited; what cannot be undone is told."""
+    from aof.app.documents import worklog_check
+
+    with suppress(AofError, OSError):
+        worklog_check.restore(environment)
+
+
+def _of_documents(environment: Environment) -> Iterator[Problem]:
+    """What is wrong with documents that people write too: nothing is lost, and a person has to judge it."""
+    from aof.app.documents import worklog_check
+    from aof.documents.worklog.model import PATH
+
+    try:
+        for finding in worklog_check.of_file(environment):
+            if finding.severity == "error":
+                place = f"{PATH}:{finding.line}" if finding.line else PATH
+                yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
+    except AofError as error:
+        yield Problem("document_unusable", PATH, error.message, error.hint)
 
 
 def _of_chart(org: OrgSource | None) -> Iterator[Problem]:

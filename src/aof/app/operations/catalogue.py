@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from aof.app.operations.rows import (
+    audit,
     control,
     handoffs,
     maintenance,
@@ -18,6 +19,7 @@ from aof.app.operations.rows import (
     tasks,
     workflows,
 )
+from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 
 __all__ = [
@@ -35,12 +37,12 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *shared_work.ROWS,
-    *workflows.ROWS, *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
+    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *maintenance.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -51,6 +51,20 @@ class Claimed(Result, frozen=True, kw_only=True):
     __repr__ = without_secret
 
 
+class Printed(Result, frozen=True, kw_only=True):
+    """A piece of what a run printed; the next one begins at `nextOffset`, and `ended` says that there is none."""
+
+    task_id: str
+    run_id: str
+    attempt: int
+    stream: str
+    offset: int
+    next_offset: int
+    size: int
+    ended: bool
+    text: str
+
+
 class Beaten(Result, frozen=True, kw_only=True):
     """A lease that lasts longer now."""
 

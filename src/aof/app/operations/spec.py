@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 Effect = Literal["read", "append", "write", "destructive"]
-Tier = Literal["core", "handoff", "all"]
+Tier = Literal["core", "handoff", "mail", "all"]
 Scope = Literal["read", "work", "lead", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
 _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}

@@ -5,13 +5,15 @@ Without a chart, nothing here costs or checks anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aof.app.operations import results
 from aof.core.errors.org import UnusableOrgChart
+from aof.core.handoffs.lifecycle import command as handoff_command
 from aof.core.model import commands as c
 from aof.core.model import org_chart
 from aof.core.org import membership, routing, work_profile
+from aof.core.org.health import agent_health as org_health
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.policy import Policy
     from aof.core.model.task import Task
+    from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.org import OrgSource
 
     Note = Callable[[Task], str | None]
+    Reached = Callable[[], Mapping[str, AgentHealth]]
 
 _NOT_TAKEN_YET = ("backlog", "ready")
 
@@ -29,10 +33,12 @@ _NOT_TAKEN_YET = ("backlog", "ready")
 class ChartInForce:
     """The chart of one data directory, read again when its file has changed."""
 
-    def __init__(self, source: OrgSource | None, policy: Policy) -> None:
+    def __init__(self, source: OrgSource | None, policy: Policy, reached: Reached | None = None) -> None:
         self._source = source
         self._policy = policy
+        self._reached = reached
         self._with_chart: tuple[OrgChart, Policy] | None = None
+        self._reachable: tuple[OrgChart, frozenset[str], OrgChart] | None = None
 
     def declared(self) -> OrgChart | None:
         """The chart; None where nothing is declared. Raises UnusableOrgChart."""
@@ -42,6 +48,17 @@ class ChartInForce:
     def whole(self) -> OrgChart:
         """The chart, an empty one where there is none. Raises UnusableOrgChart."""
         return self.declared() or org_chart.EMPTY
+
+    def reachable(self) -> OrgChart:
+        """The chart for who gives out work: agents that cannot be reached are not active in it."""
+        chart = self.whole()
+        if self._reached is None or not chart.declared:
+            return chart
+        gone = frozenset(name for name, health in self._reached().items() if not health.available)
+        known = self._reachable
+        if known is None or known[0] is not chart or known[1] != gone:
+            known = self._reachable = (chart, gone, org_health.without(chart, gone))
+        return known[2]
 
     def readable(self) -> OrgChart | None:
         """The same for callers that only look: a chart that cannot be used keeps nobody from looking."""
@@ -70,6 +87,8 @@ class ChartInForce:
             raise
         if chart is None:
             return self._policy
+        if isinstance(command, handoff_command.HandoffCommand):
+            chart = self.reachable()
         if self._with_chart is None or self._with_chart[0] is not chart:
             self._with_chart = (chart, self._policy.but(org=chart))
         return self._with_chart[1]

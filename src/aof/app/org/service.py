@@ -39,8 +39,8 @@ class OrgService:
     def org_show(self) -> dict[str, Any]:
         """The chart in force, with what each agent holds and may do."""
         report = self.org_report()
-        maintainers = self._environment.policy.maintainers
-        return {"state": report.state, **view.portrait(report.chart, self.org_load(), maintainers)}
+        maintainers, health = self._environment.policy.maintainers, self._environment.store.health()
+        return {"state": report.state, **view.portrait(report.chart, self.org_load(), maintainers, health)}
 
     def org_load(self) -> dict[str, int]:
         """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""

@@ -10,13 +10,16 @@ import msgspec
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.org.autonomy import limits_of
 from aof.core.org.escalation import chain
+from aof.core.org.health.agent_health import AgentHealth
 from aof.core.org.rights import kind_of
 
 
-def portrait(chart: OrgChart, load: Mapping[str, int], maintainers: tuple[str, ...]) -> dict[str, Any]:
-    """The whole chart, with defaults filled in and loads beside the limits."""
+def portrait(
+    chart: OrgChart, load: Mapping[str, int], maintainers: tuple[str, ...], health: Mapping[str, AgentHealth]
+) -> dict[str, Any]:
+    """The whole chart, with defaults filled in, loads beside the limits, and who cannot be reached."""
     return {
-        "agents": [_agent(chart, agent, load, maintainers) for agent in chart.agents],
+        "agents": [_agent(chart, agent, load, maintainers) | _reached(health.get(agent.id)) for agent in chart.agents],
         "teams": [
             {
                 "id": team.id,
@@ -33,6 +36,13 @@ def portrait(chart: OrgChart, load: Mapping[str, int], maintainers: tuple[str, .
         "escalation": list(chart.escalation),
         "maintainers": list(maintainers),
     }
+
+
+def _reached(health: AgentHealth | None) -> dict[str, Any]:
+    """Whether the agent can be reached; if not, since when and why."""
+    if health is None or health.available:
+        return {"available": True}
+    return {"available": False, "unavailableSince": health.since, "unavailableReason": health.reason}
 
 
 def _agent(chart: OrgChart, agent: Agent, load: Mapping[str, int], maintainers: tuple[str, ...]) -> dict[str, Any]:

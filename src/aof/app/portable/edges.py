@@ -13,8 +13,8 @@ from aof.app.portable.task_histories import Life
 from aof.app.portable.view_source import Scene, active
 from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, short
 from aof.core.handoffs.artifacts import ATTACHED
-from aof.core.model.lifecycle import FAILED
 from aof.core.model.task import Task
+from aof.core.tasks.dependencies import edge_status
 
 Edge = dict[str, Any]
 _HANDED = {
@@ -68,9 +68,9 @@ def _between(kind: str, target: str, since: str, decides: Task | None) -> Edge:
     if decides is None:
         return _edge(kind, target, "missing", since, reason=f"there is no task {target}")
     moved = max(since, decides.last_transition_at)
-    if decides.status in FAILED:
-        return _edge(kind, target, "broken", since, moved, f"{decides.id} is {decides.status}{_why(decides)}")
-    return _edge(kind, target, "satisfied" if decides.status == "done" else "active", since, moved)
+    status = edge_status(decides.status)
+    why = f"{decides.id} is {decides.status}{_why(decides)}" if status == "broken" else None
+    return _edge(kind, target, status, since, moved, why)
 
 
 def _why(task: Task) -> str:

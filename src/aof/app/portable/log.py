@@ -21,16 +21,24 @@ _HIDDEN = ("workLog", "key", "layout", "secretDigest")
 _WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}
 
 
+class Translation:
+    """Translates a log, event by event from its beginning: what an event means depends on what came before it."""
+
+    def __init__(self) -> None:
+        self._lives = Lives()
+
+    def line(self, event: Event) -> dict[str, Any] | None:
+        """The portable line of the next event; None where that has no portable meaning."""
+        named = _named(self._lives.by_id.get(event.task_id), event)
+        self._lives.add(event)
+        life = self._lives.by_id.get(event.task_id)
+        return _line(self._lives, life, event, named) if named is not None and life is not None else None
+
+
 def lines(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """The portable lines of a log that is read from its beginning."""
-    lives = Lives()
-    for event in events:
-        before = lives.by_id.get(event.task_id)
-        named = _named(before, event)
-        lives.add(event)
-        life = lives.by_id.get(event.task_id)
-        if named is not None and life is not None:
-            yield _line(lives, life, event, named)
+    translation = Translation()
+    return (line for event in events if (line := translation.line(event)) is not None)
 
 
 def _line(lives: Lives, life: Life, event: Event, named: tuple[str, dict[str, Any]]) -> dict[str, Any]:
@@ -85,6 +93,10 @@ def _updated(_life: Life | None, event: Event) -> Named:
             "targetId": event.payload["changes"]["parentId"] or UNKNOWN,
         }
     return ("task.updated", {"changed": changed, "by": event.agent or event.actor}) if changed else None
+
+
+def _delivery(_life: Life | None, event: Event) -> Named:
+    return "task.progress", {"deliveryState": _plain(event)}
 
 
 def _linked(_life: Life | None, event: Event) -> Named:
@@ -176,5 +188,6 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.transitioned": _moved,
+    "task.delivery.updated": _delivery,
     "delegation.requested": _delegated,
 }

@@ -17,6 +17,7 @@ from aof.app.portable.view_source import Scene, finished
 from aof.app.portable.vocabulary import SCHEMA_VERSION, log_ref
 
 _RECENT = 10
+_UNDELIVERED = frozenset({"pending", "queued", "failed", "parent_missing"})
 _FAILED = frozenset({"failed", "timed_out"})
 
 
@@ -74,6 +75,7 @@ def _end(life: Life) -> tuple[str, int]:
 
 
 def _delivery(tasks: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many tasks' output is in which state of delivery."""
+    """How many tasks' output is in which state of delivery, and which finished ones have not reached their receiver."""
     states = Counter(task["deliveryState"]["state"] for task in tasks)
-    return {"byState": dict(sorted(states.items()))}
+    late = [task["taskId"] for task in tasks if "endedAt" in task and task["deliveryState"]["state"] in _UNDELIVERED]
+    return {"byState": dict(sorted(states.items())), "undelivered": late}

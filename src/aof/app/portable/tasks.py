@@ -58,7 +58,7 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
         "scope": _scope(scene, task),
         "constraints": task.constraints or missing(NOT_APPLICABLE),
         "taskProfile": task.profile or missing(NOT_APPLICABLE),
-        "acceptance": acceptance(life),
+        "acceptance": acceptance(task),
         "progress": _progress(scene, life, said),
         "currentRunId": current_run(life) or NOT_APPLICABLE,
         "attempts": attempts(scene, life),
@@ -124,7 +124,7 @@ def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
         reported = shown.get("counters")
         counters = reported if isinstance(reported, dict) else {}
         shown["counters"] = counters | {"childTasks": {"done": done, "total": len(children)}}
-    checked = validation(life)
+    checked = validation(life.task)
     return shown | {"validation": checked} if checked is not None else shown
 
 
@@ -134,7 +134,9 @@ def _artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
 
 
 def _delivery(scene: Scene, life: Life) -> dict[str, Any]:
-    """Whether the output has reached the parent. Nothing records that it did, so a finished task's is not known."""
+    """Whether the output has reached the receiver: what is on record, else what the graph alone tells."""
+    if life.task.delivery:
+        return dict(life.task.delivery)
     if life.parent is None:
         return missing(NOT_APPLICABLE)
     above, _ = life.parent

@@ -1,12 +1,14 @@
 """What an agent needs to know when its session begins, in few words: its work, what waits for it, how to report.
 
-Must not change anything.
+The mailbox learns that the agent's turn begins; nothing else changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aof.app.documents.charter import brief
+from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
@@ -16,7 +18,8 @@ _TITLE = 80
 
 
 def prime(fabric: Fabric, agent: str) -> str:
-    """The text for one agent."""
+    """The text for one agent, whose turn begins with it."""
+    mail = fabric.turn_began(agent, "prime").messages
     counts = fabric.status(compact=True).by_status
     held = [Row.of(task, None) for task in fabric.running() if task.lease and task.lease.agent == agent]
     waiting = fabric.ready(agent=agent, limit=_EACH)
@@ -28,6 +31,10 @@ def prime(fabric: Fabric, agent: str) -> str:
     ]
     lines += _section("You hold", held, len(held))
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    if charter := list(brief.charter_brief(fabric, agent)):
+        lines += ["", *charter]
+    for part in mail_brief.mail_brief(mail):
+        lines += ["", part]
     lines += _handed(fabric.handoff_inbox(agent), agent)
     lines += [
         "",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from aof.app.queries import graph as drawing
-from aof.app.queries import history
+from aof.app.queries import history, output
 from aof.core.model import run
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from aof.app.commands.environment import Environment
+    from aof.app.operations.results import Printed
     from aof.app.queries.filters import Filters
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
@@ -52,6 +53,20 @@ class QueryService:
             if warning is not None:
                 shown["warning"] = msgspec.to_builtins(warning)
         return shown
+
+    def output(
+        self,
+        task_id: str,
+        *,
+        attempt: int | None = None,
+        stream: str = "stdout",
+        offset: int = 0,
+        limit: int = 65_536,
+    ) -> Printed:
+        """What a run printed, from an offset on; without an `attempt`, what the last run did."""
+        return output.piece(
+            self._store, self.resolve(task_id), attempt=attempt, stream=stream, offset=offset, limit=limit
+        )
 
     def list(self, **filters: Unpack[Filters]) -> Listed:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""

@@ -11,17 +11,25 @@ from typing import Any
 
 import msgspec
 
+from aof.app.documents.mailbox import mail_brief
 from aof.app.runs import hop_brief
 from aof.app.runs.fenced_text import quoted
+from aof.core.documents.mailbox.message import MailMessage
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run
 from aof.core.model.task import Task
 
 
 def brief(
-    task: Task, run_id: str, earlier: Sequence[Run], hop: str | None = None, handed: Sequence[Handoff] = ()
+    task: Task,
+    run_id: str,
+    earlier: Sequence[Run],
+    hop: str | None = None,
+    *,
+    handed: Sequence[Handoff] = (),
+    mail: Sequence[MailMessage] = (),
 ) -> str:
-    """The task with everything that it asks for, what earlier runs came to, and how to report; for a hop, also that."""
+    """The task with everything that it asks for, what earlier runs came to, its agent's mail, and how to report."""
     parts = [f"# Task {task.id}", f"Run {run_id}, priority {task.priority}.", _WHOSE]
     how = _HOW.format(task=task.id, run=run_id)
     if hop is not None:
@@ -34,6 +42,7 @@ def brief(
     if task.depends_on:
         parts.append("## Depends on\n\n" + "\n".join(f"- {one}" for one in task.depends_on))
     parts += _section("Earlier runs", [_came_to(run) for run in earlier])
+    parts += mail_brief.mail_brief(mail)
     parts += [part for one in handed for part in _handed(one)]
     parts.append(how)
     return "\n\n".join(parts) + "\n"

@@ -212,6 +212,31 @@ class RunService:
             hop=hop,
         )
 
+    def deliver(
+        self,
+        task_id: str,
+        *,
+        state: str = "delivered",
+        target: str | None = None,
+        reason: str | None = None,
+        run: str | None = None,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """Record whether the output has reached its receiver: the parent, a channel, a peer."""
+        return self._dispatcher.move(
+            c.RecordDelivery,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            key=key,
+            state=state,
+            target=target,
+            reason=reason,
+        )
+
     def fail(
         self,
         task_id: str,

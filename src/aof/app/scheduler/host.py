@@ -58,7 +58,7 @@ class _Hosted(msgspec.Struct):
 
 
 class Hosting:
-    """Keeps the contracts of `app.tick.Host` and `ports.runner.Listener`."""
+    """Keeps the contracts of `WorkerHost` and `ports.runner.Listener`."""
 
     def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
         self._environment = fabric.services.environment
@@ -140,7 +140,8 @@ class Hosting:
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
         earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
-        work = work_of(whole, agent, claimed, hop, earlier, self._fabric.store.handoffs((whole,)))
+        handed, mail = self._fabric.store.handoffs((whole,)), self._fabric.turn_began(agent.id, "runner")
+        work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail)
         try:
             self.runner.start(work)
         except RunnerFailed as error:
@@ -280,6 +281,7 @@ class Hosting:
         self.freed |= work.place in self.waiting
         self._tell("exit", work.task_id, f"{work.agent} {ended.how}")
         run.gone = True
+        self._fabric.turn_ended(work.agent, "runner")
         run.steps.add(
             ("exit", lambda: self._recorded(ended)),
             ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),

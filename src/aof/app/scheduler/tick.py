@@ -8,7 +8,6 @@ Must not know how a worker is started or stopped: that is its host's part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
@@ -17,12 +16,12 @@ from aof.app.commands.dispatcher import Dispatcher
 from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
-from aof.app.handoffs.unanswered import Pending
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
+from aof.app.scheduler import handoff_steps, housekeeping, mail
+from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
-from aof.core.handoffs import unanswered
 from aof.core.model import commands as c
 from aof.core.model.ids import OURSELVES, attempt_of
 from aof.core.model.run import lease_end
@@ -51,36 +50,6 @@ class Ticked(Result, frozen=True, kw_only=True):
     next_at: str | None
 
 
-class Host(Protocol):
-    """Who starts and stops workers. Each call answers why it did nothing, or None."""
-
-    @property
-    def hosted(self) -> frozenset[str]:
-        """The runs that it keeps alive."""
-        ...
-
-    @property
-    def orphaned(self) -> frozenset[str]:
-        """Running process runs whose host has died on this machine."""
-        ...
-
-    def fence(self, snapshot: Snapshot) -> None:
-        """End workers whose run was ended by others."""
-        ...
-
-    def begin(self, task: Task, agent: str, hop: str | None = None) -> str | None:
-        """Claim the task, or a hop of it, for the agent and start it."""
-        ...
-
-    def stop(self, run_id: str, why: str) -> str | None:
-        """End the worker of a hosted run; what follows comes when it has ended."""
-        ...
-
-    def clear(self, task: Task, run_id: str, why: str) -> str | None:
-        """End what a dead host has left of a run, and the run."""
-        ...
-
-
 class Tick:
     """What one tick works with; without a host nothing is started."""
 
@@ -88,7 +57,7 @@ class Tick:
         self,
         environment: Environment,
         dispatcher: Dispatcher,
-        host: Host | None = None,
+        host: WorkerHost | None = None,
         faults: Faults | None = None,
     ) -> None:
         self._environment = environment
@@ -98,7 +67,8 @@ class Tick:
         self._store = environment.store
         self._clock = environment.clock
         self._policy = environment.policy
-        self._pending = Pending(self._store)
+        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
+        self._housekeeping = housekeeping.Housekeeping(environment)
         self._trouble: AofError | None = None
         self._unended = False
         self.last = Snapshot()
@@ -109,21 +79,24 @@ class Tick:
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
+        if not dry_run:
+            self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
+        mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, planned.actions, planned.left, dry_run=True)
+            return _told(planned, (*planned.actions, *mailed), planned.left, dry_run=True)
         tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
-            why_not = self._carried_out(action, tasks[action.task_id])
+            why_not = self._carried_out(action, tasks.get(action.task_id))
             if why_not is None:
                 done.append(action)
             else:
                 left.append(LeftAlone(task_id=action.task_id, reason=why_not))
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
-        return _told(self._sooner(planned), tuple(done), tuple(left), dry_run=False)
+        return _told(self._sooner(planned), (*done, *mailed), tuple(left), dry_run=False)
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -150,13 +123,14 @@ class Tick:
     def planned(self, snapshot: Snapshot) -> Plan:
         """What should be done with what was seen. A task that no plan can be made for is left out, and told."""
         crew, now = self.crew(), self._clock.now()
+        policy = self._environment.with_gates(self._policy)
         try:
-            return plan(snapshot, crew, self._policy, now)
+            return plan(snapshot, crew, policy, now)
         except Exception as error:
             sound, left = self._without_unplannable(snapshot, crew, now)
             if not left:
                 raise error from None
-            planned = plan(sound, crew, self._policy, now)
+            planned = plan(sound, crew, policy, now)
             return msgspec.structs.replace(planned, left=(*planned.left, *left))
 
     def _without_unplannable(self, snapshot: Snapshot, crew: Crew, now: int) -> tuple[Snapshot, list[LeftAlone]]:
@@ -183,22 +157,22 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, "plan")
+        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan")
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        if planned.next_at is not None:
-            moments.append(planned.next_at)
+        moments += filter(None, (planned.next_at, mail.next_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:
         """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
-        return any(self._faults.persistent(key) is None for key in self._faults.waiting(*_CARRIERS))
+        waiting = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS)
+        return any(self._faults.persistent(key) is None for key in waiting)
 
     def crew(self) -> Crew:
         """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
-            return crew_of(self._environment.chart.whole())
+            return crew_of(self._environment.chart.reachable())
         except UnusableOrgChart as error:
             nobody = Nobody(error.message)
             return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
@@ -217,8 +191,9 @@ class Tick:
     def snapshot(self, *, explain: bool) -> Snapshot:
         """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
         patience = self._policy.scheduling.patience_ms
+        gated = ("review",) if self._environment.gates_in_force() else ()
         others = {
-            status: self._find(Query(status=(status,))) if explain or status in patience else ()
+            status: self._find(Query(status=(status,))) if explain or status in patience or status in gated else ()
             for status in _EXPLAINED
         }
         promotable = self._find(Query(runnable_at=_WHENEVER, waiting_in="backlog"))
@@ -229,7 +204,9 @@ class Tick:
         running = self._running()
         return msgspec.structs.replace(
             running,
-            handoffs=self._pending.among((*running.running, *ready)),
+            **self._handoffs.look(running.running, ready),
+            **self._housekeeping.look(),
+            hosting=self._host is not None,
             backlog=others["backlog"] or promotable,
             ready=ready,
             blocked=others["blocked"],
@@ -240,13 +217,13 @@ class Tick:
     def _find(self, query: Query) -> tuple[Task, ...]:
         return self._store.find(query.but(counted=False, order="schedule")).tasks
 
-    def _carried_out(self, action: Action, task: Task) -> str | None:
+    def _carried_out(self, action: Action, task: Task | None) -> str | None:
         """Do it; why it was not done, if so. Whatever it raises concerns this action alone."""
         key = (action.action, action.task_id, action.run_id, action.hop, action.handoff_id)
         if wait := self._faults.wait(key):
             return f"{action.action} failed; it is tried again in {wait:.0f} s"
         try:
-            why_not = _CARRIERS[action.action](self, action, task)
+            why_not = self._done(action, task)
         except Exception as error:  # noqa: BLE001 - the edge of one action
             if isinstance(error, AofError) and error.kind not in ("unavailable", "internal"):
                 self._faults.succeeded(key)
@@ -262,6 +239,13 @@ class Tick:
     def _did(self, command: c.OnTask) -> str | None:
         return None if self._execute(command).events else "it has changed in the meantime"
 
+    def _done(self, action: Action, task: Task | None) -> str | None:
+        if action.action in handoff_steps.STEPS:
+            return self._handoffs.carry_out(action, self.last)
+        if action.action == "retention":
+            return self._housekeeping.prune()
+        return _CARRIERS[action.action](self, action, task) if task is not None else "it has changed in the meantime"
+
     def _promote(self, action: Action, task: Task) -> str | None:
         return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
@@ -271,12 +255,8 @@ class Tick:
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
 
-    def _unanswered(self, action: Action, task: Task) -> str | None:
-
-        said = unanswered.SayUnanswered(
-            actor=OURSELVES, task_id=task.id, handoff_id=action.handoff_id or "", reason=action.reason
-        )
-        return self._did(said)
+    def _accept(self, action: Action, task: Task) -> str | None:
+        return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _expire(self, action: Action, task: Task) -> str | None:
         if why := self._ended_first(task, action):
@@ -357,7 +337,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "timeout": Tick._time_out,  # noqa: SLF001
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
-    "handoff_unanswered": Tick._unanswered,  # noqa: SLF001
+    "gate_elapsed": Tick._accept,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
 from aof.app.runs.brief import brief
 from aof.core.model.handoffs.record import Handoff
@@ -18,15 +19,17 @@ _GRACE = 5.0
 _NONCE = 16  # bytes
 
 
-def work_of(  # noqa: PLR0917 - all that a worker is told
+def work_of(
     task: Task,
     agent: Agent,
     claimed: Claimed,
     hop: str | None,
     earlier: Iterable[Run],
+    *,
     handoffs: Iterable[Handoff] = (),
+    mail: Inbox,
 ) -> Work:
-    """The work of a claimed run; `earlier` are the runs of the task before it, `handoffs` those of the task."""
+    """The work of a claimed run: `earlier` are the task's runs before it, `handoffs` those of the task."""
     runner = agent.runner
     return Work(
         task_id=task.id,
@@ -40,7 +43,14 @@ def work_of(  # noqa: PLR0917 - all that a worker is told
         env=runner.env,
         inherit_env=runner.inherit_env,
         cwd=runner.cwd,
-        brief=brief(task, claimed.run_id, [one for one in earlier if one.hop == hop], hop, _under(handoffs, agent.id)),
+        brief=brief(
+            task,
+            claimed.run_id,
+            [one for one in earlier if one.hop == hop],
+            hop,
+            handed=_under(handoffs, agent.id),
+            mail=mail.messages,
+        ),
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),
         messages=runner.messages,

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
 from aof.core.engine import decide_gated, repetition, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.org import callers, guard
+from aof.core.org import callers, guard, session_gates
 from aof.core.org.budgets import reports
-from aof.core.runs import completion, lease, process_exit, progress, recovery, retry, review
+from aof.core.runs import completion, delivery, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
     cancellation,
@@ -37,16 +39,34 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     A request that was carried out before is answered again before anything else: its run may have ended since.
     """
     if command.key is None:
-        return _decided(records, command, now)
+        return _told(records, _held(records, command, now))
     again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_decided(records, command, now), command)
+    return again or repetition.remembered(_told(records, _held(records, command, now)), command)
+
+
+def _told(records: Records, verdict: Verdict) -> Verdict:
+    """The decision with what follows from the end of a task: the news for those that wait for it, and its delivery."""
+    if isinstance(verdict, AofError) or not verdict.drafts:
+        return verdict
+    drafts = verdict.drafts
+    if any(task is not None and task.parent_id is not None for task in records.tasks.values()):
+        drafts = delivery.to_parent(records, drafts)
+    if any(records.dependents.values()):
+        drafts = dependencies.told(records, drafts)
+    return verdict if drafts is verdict.drafts else msgspec.structs.replace(verdict, drafts=drafts)
+
+
+def _held(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """The decision as far as the gates of the session charter let it pass."""
+    verdict = _decided(records, command, now)
+    return session_gates.held(records, command, verdict) if records.policy.gates else verdict
 
 
 def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     if refusal := contradicted(records, command) or _not_for_caller(records, command):
         return refusal
     if isinstance(command, c.OwnRule):
-        return command.decide(records, now, decide)
+        return command.decide(records, now, _held)
     refusal = _unheard(records, command) or _forbidden(records, command)
     if refusal is not None:
         return refusal
@@ -163,6 +183,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.RecordHeartbeat: lease.heartbeat,
     c.Release: lease.release,
     c.ReportProgress: _report,
+    c.RecordDelivery: delivery.record,
     c.Update: _update,
     c.Edit: edit.edit,
     c.Complete: completion.complete,

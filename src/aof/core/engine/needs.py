@@ -20,6 +20,7 @@ from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
 from aof.core.tasks import manual_edit
 from aof.core.tasks.cancellation import topmost
+from aof.core.tasks.declared import required_files
 from aof.core.validation import limits
 
 _GRAPH = frozenset({"graph"})
@@ -27,6 +28,8 @@ _GRAPH = frozenset({"graph"})
 
 def needs(command: c.OnTask, known: Records) -> Needs:
     """The records and locks that the command needs, as far as can be said from what is known."""
+    if isinstance(command, c.OnDocument):
+        return command.needs(known, needs)
     if not is_task_id(command.task_id):
         return Needs()
     describe = _NEEDS.get(type(command))
@@ -94,7 +97,7 @@ def _running(command: c.OnTask, known: Known) -> frozenset[str]:
 
 def _completing(command: c.Complete, known: Known) -> Needs:
     """A report ends a run; in a workflow it may also kill the task. What it delivers is measured where that counts."""
-    base = _starting(command, known)
+    base = _finishing(_starting(command, known), command, known)
     task = known.task(command.task_id)
     if known.records.policy.org is not None and command.deliverables:
         base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
@@ -104,6 +107,24 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     write = base.write | more.write
     read = (base.read | more.read) - write
     return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
+
+
+def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
+    """What may finish a task looks for the files that the task requires, and tells those that wait for it."""
+    task = known.task(command.task_id)
+    if task is None:
+        return base
+    files = base.files | required_files(task)
+    reviewed = task.status != "review" and task.metadata.get("reviewRequired") is not False
+    if reviewed:
+        return msgspec.structs.replace(base, files=files) if files else base
+    write = base.write | ids(known.dependents(task.id))
+    read = (base.read | ids([task.parent_id])) - write
+    return msgspec.structs.replace(base, write=write, read=read, dependents=base.dependents | {task.id}, files=files)
+
+
+def _approving(command: c.OnTask, known: Known) -> Needs:
+    return _finishing(_judging(command, known), command, known)
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:
@@ -229,6 +250,7 @@ _MOVES: dict[str, Callable[[Any, Known], Needs]] = {
     "deadletter": _ending,
     "ready": _ending,
     "backlog": _returning,
+    "done": _approving,
 }
 _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Create: _create,
@@ -238,7 +260,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.RecordHeartbeat: _beating,
     c.ReportProgress: _beating,
     c.Release: _judging,
-    c.Approve: _judging,
+    c.Approve: _approving,
     c.Reject: _judging,
     c.Unblock: _judging,
     c.Resume: _judging,

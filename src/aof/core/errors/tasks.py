@@ -11,6 +11,12 @@ class TaskNotFound(NotFound):
     code = "task_not_found"
 
 
+class NoSuchAttempt(NotFound):
+    """The task has no run with that number."""
+
+    code = "no_such_attempt"
+
+
 class NothingReady(NotFound):
     """There is no task that this agent could claim now."""
 
@@ -39,6 +45,12 @@ class NotReady(Refused):
     """The task cannot be run yet."""
 
     code = "not_ready"
+
+
+class NotReconciled(Refused):
+    """Something that the task itself declares is still open."""
+
+    code = "not_reconciled"
 
 
 class InvalidTransition(Refused):

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, file_locks, open_handoffs, usage, work_log, workflow
+from aof.core.evolve import context, coverage, file_locks, open_handoffs, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
@@ -35,6 +35,8 @@ def evolve(task: Task | None, event: Event) -> Task:
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
     changes = _changes(task, event)
+    if event.type in coverage.REPORTS:
+        changes |= coverage.covered(task, event)
     entry = event.payload.get("workLog")
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
@@ -144,7 +146,7 @@ def _retrying(task: Task, event: Event) -> dict[str, Any]:
     retry = _replace(task.retry, not_before=payload.get("notBefore"), cause=payload["cause"])
     if payload.get("byHand"):
         retry = _replace(retry, failures=0)
-        return {"retry": retry, "cancel": None, "last_error": None}
+        return {"retry": retry, "cancel": None, "last_error": None, "delivery": {}}
     return {"retry": retry}
 
 
@@ -164,6 +166,8 @@ def _updated(task: Task, event: Event) -> dict[str, Any]:
     renewed = {name: getattr(fresh, name) for name in Task.__struct_fields__}
     for name in ("rev", "updated_at", "layout"):
         del renewed[name]
+    if task.retry.attempts and fresh.routing.agent not in (None, task.routing.agent):
+        renewed["retry"] = _replace(fresh.retry, cause="rerouted")
     return renewed | {"body": body, "extra": extra}
 
 
@@ -188,6 +192,11 @@ def _linked(task: Task, event: Event) -> dict[str, Any]:
         reason = event.payload.get("reason")
         links += (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp, reason=reason),)
     return {"links": links}
+
+
+def _delivered(_task: Task, event: Event) -> dict[str, Any]:
+    said = {name: event.payload[name] for name in ("state", "targetId", "reason") if name in event.payload}
+    return {"delivery": said | {"at": event.timestamp}}
 
 
 def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
@@ -238,6 +247,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,

@@ -14,11 +14,11 @@ from aof.core.errors.base import Call
 from aof.core.errors.guards import BudgetTooSmall
 from aof.core.handoffs.context import oversize
 from aof.core.handoffs.lifecycle.initiation import Initiate
-from aof.core.handoffs.lifecycle.proposal import Proposal
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.handoffs.shared_context import OnContext, Place
 from aof.core.model.commands import NeedsOf
 from aof.core.model.events import Draft
-from aof.core.model.handoffs.context import RecordedDecision, context_of
+from aof.core.model.handoffs.context import RecordedDecision, SharedContext, context_of
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.org_chart import Risk
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -60,6 +60,8 @@ class RecordDecision(OnContext, frozen=True, kw_only=True):
 
     def _recorded(self, at: Place, now: int) -> Verdict:
         context = context_of(at.top)
+        if decided(context, self.description, at.by.agent) is not None:
+            return Decision(agent=at.by.agent)
         made = RecordedDecision(
             decision_id=f"D-{len(context.decisions) + 1}",
             description=self.description.strip(),
@@ -90,10 +92,16 @@ class RecordDecision(OnContext, frozen=True, kw_only=True):
         )
 
     def _escalation(self, agent: str, risk: Risk) -> Initiate:
-        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if name != "proposal"}
+        whole = {name: getattr(self, name) for name in Initiate.__struct_fields__ if hasattr(self, name)}
         text = self.description.strip()
-        proposal = Proposal(type="escalation", reason=_REASON, rationale=text, risk=risk, trigger="escalation")
+        proposal = HandoffProposal(type="escalation", reason=_REASON, rationale=text, risk=risk, trigger="escalation")
         return Initiate(**whole | {"agent": agent}, proposal=proposal)
+
+
+def decided(context: SharedContext, description: str, agent: str) -> RecordedDecision | None:
+    """The decision that the agent has made in these words: said again, it is still the same one."""
+    same = (agent, description.strip())
+    return next((one for one in context.decisions if (one.made_by, one.description) == same), None)
 
 
 def escalation_of(handoffs: Iterable[Handoff], description: str, agent: str, risk: str | None) -> Handoff | None:

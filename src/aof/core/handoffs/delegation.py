@@ -14,6 +14,7 @@ from aof.core.errors.messages import NestedDelegation, ParentNotFound
 from aof.core.errors.runs import NotLeaseHolder
 from aof.core.errors.tasks import InvalidTransition
 from aof.core.handoffs.lifecycle import steps
+from aof.core.handoffs.lifecycle.command import over
 from aof.core.messages.message import Message
 from aof.core.messages.sender import is_held, sender
 from aof.core.model.commands import AddLink, Block, Decide, NeedsOf
@@ -21,7 +22,7 @@ from aof.core.model.events import Draft
 from aof.core.model.handoffs.format_1 import request_context, request_reason
 from aof.core.model.handoffs.ids import uuid4
 from aof.core.model.handoffs.record import Handoff, Rationale, Request, ReturnProtocol, Validation
-from aof.core.model.lifecycle import FINISHED, allows
+from aof.core.model.lifecycle import allows
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
@@ -62,7 +63,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if failure := self._impossible(parent):
             return Decision(drafts=(self._failed(failure.code),), refusal=failure)
         assert parent is not None
-        if refusal := self._unentitled(parent) or _over(child) or self._not_its_own(records, child, parent):
+        if refusal := self._unentitled(parent) or over(child) or self._not_its_own(records, child, parent):
             return refusal
         last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
         if last is not None and self._repeats(last):
@@ -227,17 +228,6 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
 def _depth(task: Task) -> int:
     depth = task.metadata.get("delegationDepth")
     return int(depth) if isinstance(depth, int | float) and not isinstance(depth, bool) else 0
-
-
-def _over(child: Task) -> AofError | None:
-    if child.status not in FINISHED:
-        return None
-    return InvalidTransition(
-        f"{child.id} is {child.status}; only an unfinished task can be handed to somebody",
-        "retry it first, or create another one",
-        Call("retry", {"task_id": child.id, "reason": "…"}),
-        status=child.status,
-    )
 
 
 def _not_from(actor: str, entitled: str, hint: str) -> NotLeaseHolder:

@@ -2,12 +2,14 @@
 
 A lock belongs to a run and is part of its task's record, so it ends with the run, however that ends. A lock on a
 folder covers what is below it. A holder that shows no life any more keeps nobody waiting: its lock is taken away.
-Must not know whether a file is there.
+Whoever locks a file is asked for the right to write it. Must not know whether a file is there.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
+
+import msgspec
 
 from aof.core.errors.base import AofError, Call, InvalidInput, PayloadTooLarge
 from aof.core.errors.guards import FileLocked, LockRequired
@@ -15,10 +17,13 @@ from aof.core.handoffs.author import heard, holding
 from aof.core.model.commands import Decide, NeedsOf, OwnRule
 from aof.core.model.events import Draft
 from aof.core.model.kinds import LockMode
+from aof.core.model.org_chart import Agent
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import lease_end
 from aof.core.model.task import FileLock, Lease, Task
 from aof.core.model.workflow_state import held_leases
+from aof.core.org.budgets.enforcement import AskedAction, Point, Ruling, ruling
+from aof.core.org.budgets.used import denied, entry
 from aof.core.validation import limits
 from aof.core.validation.project_paths import covers, normalised, overlap
 
@@ -61,6 +66,11 @@ class LockFiles(OwnRule, frozen=True, kw_only=True):
         return self._taken(records, task, missing, lease, now) if missing else Decision(agent=lease.agent)
 
     def _taken(self, records: Records, task: Task, missing: tuple[str, ...], lease: Lease, now: int) -> Verdict:
+        agent = entry(records, lease.agent)
+        if ruled := self._forbidden(task, missing, lease, agent):
+            told = {"agent": agent.id, "subject": missing[0], **msgspec.to_builtins(ruled)}
+            asked = Draft(type="autonomy.checked", task_id=task.id, run_id=lease.run_id, payload=told)
+            return Decision(drafts=(asked,), agent=agent.id, refusal=denied(agent, ruled))
         if full := _full(task, missing, lease):
             return full
         taken, lost = self._in_the_way(records, missing, lease, now)
@@ -69,6 +79,16 @@ class LockFiles(OwnRule, frozen=True, kw_only=True):
         payload = {"paths": list(missing), "mode": self.mode, "agent": lease.agent}
         locked = Draft(type="file.locked", task_id=task.id, run_id=lease.run_id, payload=payload)
         return Decision(drafts=(*lost, locked), agent=lease.agent)
+
+    def _forbidden(self, task: Task, missing: tuple[str, ...], lease: Lease, agent: Agent) -> Ruling | None:
+        """The ruling by which the agent may not work on one of the paths in this way, or not on so many."""
+        point: Point = "write" if self.mode == "exclusive" else "read"
+        asked = [AskedAction(point=point, subject=path) for path in missing]
+        if point == "write":
+            own = {lock.path for lock in task.locks if lock.run_id == lease.run_id and lock.mode == self.mode}
+            asked.append(AskedAction(point="files", amount=len(own.union(missing))))
+        rulings = (ruling(agent, one) for one in asked)
+        return next((one for one in rulings if one.outcome == "blocked" and one.stage != "security"), None)
 
     def _has(self, task: Task, lease: Lease, path: str) -> bool:
         enough = (self.mode, "exclusive")

@@ -18,11 +18,11 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import ARTIFACT_PATHS
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
-from aof.core.org import membership, routing
+from aof.core.org import routing
 from aof.core.org.autonomy import RISKS, too_little
 from aof.core.org.budgets.enforcement import POINTS, AskedAction, Outcome, Ruling, ruling, told
 from aof.core.org.budgets.permissions import ACCESSES
-from aof.core.org.budgets.used import iterations
+from aof.core.org.budgets.used import entry, iterations
 from aof.core.org.work_profile import work_of
 from aof.core.validation import limits
 from aof.core.validation.project_paths import normalised
@@ -56,7 +56,7 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
         lease = holding(task, self)
         if isinstance(lease, AofError):
             return lease
-        agent = _entry(records, lease.agent)
+        agent = entry(records, lease.agent)
         action = AskedAction(point=self.point, subject=self.subject, amount=self._amount(task, lease, now))  # type: ignore[arg-type] # judged above
         risky = self._too_risky(agent)
         ruled = risky or ruling(agent, action, tool_calls=tool_calls(task, lease), unlocked=self._unlocked(task, lease))
@@ -109,7 +109,7 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
 
 
 def _begin(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling:
-    chart, agent = records.policy.org, _entry(records, name)
+    chart, agent = records.policy.org, entry(records, name)
     work = work_of(task.routing, task.profile)
     refused = routing.refusal(chart, work, name) if chart is not None and name in chart.by_id else None
     why = refused or too_little(agent, level=work.level, risk=risk or work.risk)
@@ -127,12 +127,6 @@ def _begin(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling
         warnings.append(f"{task.id} is {task.status} now")
     outcome: Outcome = "proceed_with_warnings" if warnings else "proceed"
     return Ruling(outcome=outcome, point=_START, stage=ruled.stage, reason=ruled.reason, warnings=tuple(warnings))
-
-
-def _entry(records: Records, name: str) -> Agent:
-    chart = records.policy.org
-    found = membership.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
-    return found or Agent(id=name)
 
 
 def _risk(said: str | None) -> Risk | None:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from aof.core.model.handoffs.context import TASK_STATUS
+from aof.core.model.handoffs.context import TaskStatus as HandoffTaskStatus
 
-HandoffTaskStatus = Literal["pending", "in_progress", "blocked", "complete", "failed"]
-
-_WORDS: Final[dict[str, HandoffTaskStatus]] = {
-    "backlog": "pending",
-    "ready": "pending",
-    "in-progress": "in_progress",
-    "review": "in_progress",
-    "blocked": "blocked",
-    "done": "complete",
-    "cancelled": "failed",
-    "deadletter": "failed",
-}
+__all__ = ["HandoffTaskStatus", "handoff_status"]
 
 
 def handoff_status(status: str) -> HandoffTaskStatus:
     """The word for a status."""
-    return _WORDS[status]
+    return TASK_STATUS[status]

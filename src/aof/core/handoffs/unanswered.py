@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aof.core.handoffs.audit import AUDIT
+from aof.core.handoffs.lifecycle.steps import audited
 from aof.core.model.commands import Decide, NeedsOf, OwnRule
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Needs, Records, Verdict
@@ -43,6 +45,7 @@ class SayUnanswered(OwnRule, frozen=True, kw_only=True):
             "fromAgent": last.from_agent,
             "toAgent": last.to_agent,
             "reason": self.reason,
+            AUDIT: audited("timeout", task, last, reason=self.reason),
         }
         unsaid = text("reason", self.reason, REASON, required=True)
         return unsaid or Decision(drafts=(Draft(type=EVENT, task_id=task.id, payload=payload),))

@@ -27,7 +27,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         """A run that fails concerns the tasks that wait for this one."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
-        if self.run is None and (task is None or not task.gated):
+        reviewed = task is None or task.metadata.get("reviewRequired") is not False
+        if self.run is None and reviewed and (task is None or not task.gated):
             return Needs(write=own, results=own, files=referred(known, self.task_id))
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 

@@ -63,6 +63,12 @@ class OwnRule(OnTask, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
+class OnDocument(OwnRule, frozen=True, kw_only=True):
+    """A command about a document, such as the WORKLOG. It belongs to no task, and it may read some."""
+
+    task_id: str = ""
+
+
 Decide = Callable[[Records, OnTask, int], Verdict]
 NeedsOf = Callable[[OnTask, Records], Needs]
 
@@ -134,6 +140,14 @@ class ReportProgress(OnTask, frozen=True, kw_only=True):
     note: str | None = None
     blockers: tuple[str, ...] = ()
     facts: dict[str, Any] = {}
+
+
+class RecordDelivery(OnTask, frozen=True, kw_only=True):
+    """Say whether the task's output has reached its receiver."""
+
+    state: str
+    target: str | None = None
+    reason: str | None = None
 
 
 class Update(OnTask, frozen=True, kw_only=True):

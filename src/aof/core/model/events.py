@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+DOCUMENT: Final = "document."  # what the types of events begin with that are about WORKLOG, MAILBOX or charter
 _REMARKS: Final = frozenset(
     {
         "protocol.message.received",
@@ -20,6 +21,10 @@ _REMARKS: Final = frozenset(
         "context.refused",
         "file.refused",
         "http.authentication.failed",
+        "agent.turn.began",
+        "agent.turn.ended",
+        "agent.unavailable",
+        "agent.available",
         "handoff.refused",
     }
 )
@@ -66,6 +71,9 @@ def about_handoff(event: Event) -> bool:
 def is_remark(fact: Draft | Event) -> bool:
     """Whether it only says something: about a task, which may not even exist, or about none. It changes no record.
 
-    A delegation that concerns no handoff, such as the refusal of one, is such a remark too.
+    A delegation that concerns no handoff, such as the refusal of one, is such a remark too, and so is what is said in
+    a document.
     """
-    return fact.type in _REMARKS or (fact.type.startswith("delegation.") and "handoffId" not in fact.payload)
+    if fact.type.startswith("delegation."):
+        return "handoffId" not in fact.payload
+    return fact.type in _REMARKS or fact.type.startswith(DOCUMENT)

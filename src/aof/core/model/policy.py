@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.core.model.gate import Gate
     from aof.core.model.org_chart import OrgChart
 
 _NONE: Mapping[str, int] = MappingProxyType({})
@@ -37,7 +38,16 @@ class SchedulingPolicy:
         self.handoff_ms = handoff_ms
 
 
+class WorklogPolicy:
+    """Whether claims, completions and handoffs write lines by themselves, and the length that compaction begins at."""
+
+    def __init__(self, *, automatic: bool = True, longest: int = 500) -> None:
+        self.automatic = automatic
+        self.longest = longest
+
+
 _USUAL = SchedulingPolicy()
+_KEPT = WorklogPolicy()
 
 
 class Policy:
@@ -60,6 +70,8 @@ class Policy:
         org: OrgChart | None = None,
         project: str = "unknown",
         messages_per_send: int = 1000,
+        gates: tuple[Gate, ...] = (),
+        worklog: WorklogPolicy = _KEPT,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.max_attempts = max_attempts
@@ -75,6 +87,8 @@ class Policy:
         self.org = org
         self.project = project
         self.messages_per_send = messages_per_send
+        self.gates = gates
+        self.worklog = worklog
 
     @property
     def binds(self) -> bool:

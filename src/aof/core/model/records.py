@@ -23,6 +23,7 @@ class Records(msgspec.Struct, kw_only=True):
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `entropy` is what the IDs of handoffs that it may begin are made from: random text, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
+    `documents` are texts by the name of their file, such as `WORKLOG.md`.
     `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
     own files.
     """
@@ -44,6 +45,7 @@ class Records(msgspec.Struct, kw_only=True):
     file_locks: dict[str, tuple[FileLock, ...]] = {}
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
     key_owners: dict[str, str | None] = {}
+    documents: dict[str, str] = {}
 
     def task(self, task_id: str) -> Task:
         """A task that is known to exist; looking at one that was not loaded is a programming error."""
@@ -60,7 +62,8 @@ class Records(msgspec.Struct, kw_only=True):
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """What a command must have loaded, and therefore locked, before it can be decided.
 
-    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them.
+    `above` asks for the ancestors of tasks, `trees` for the children of tasks and of everything below them. A document
+    whose lock is among the `names` has caught up with the log before `documents` are read, and does after the commit.
     """
 
     write: frozenset[str] = frozenset()
@@ -78,6 +81,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     resources: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
     file_locks: bool = False
     sizes: frozenset[tuple[str, str]] = frozenset()
 

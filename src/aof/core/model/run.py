@@ -12,6 +12,7 @@ from aof.core.model.times import millis
 RunStatus = Literal["running", "completed", "failed", "expired", "cancelled", "released"]
 Outcome = Literal["done", "blocked", "needs_review", "partial"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "blocked", "needs_review", "partial")
+OUTPUT_FILES: dict[str, str] = {"stdout": "output.log", "stderr": "errors.log"}
 ARTIFACT_PATHS: dict[str, str] = {"inputs": "inputs/", "work": "work/", "output": "outputs/"}
 
 

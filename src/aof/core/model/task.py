@@ -59,8 +59,8 @@ class Blocked(_Part, frozen=True, kw_only=True):
 class Retry(_Part, frozen=True, kw_only=True):
     """How often the task was run, how often in vain, by whom before, and when it may be run again.
 
-    `cause` says why the next run is a new one, such as `retry` or `lost_worker`. `last_run` is the last run's ID where
-    that has a random part: the others follow from the number of attempts.
+    `cause` says why the next run is a new one, such as `retry`, `lost_worker` or `rerouted`. `last_run` is the ID of
+    the last run where that has a random part: the others follow from the number of attempts.
     """
 
     attempts: int = 0
@@ -171,6 +171,8 @@ class Task(_Part, frozen=True, kw_only=True):
     progress: dict[str, Any] = {}
     workflow: dict[str, Any] = {}
     acceptance: tuple[Any, ...] = ()
+    validation: dict[str, Any] = {}
+    delivery: dict[str, Any] = {}
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
     resource: str | None = None
@@ -198,7 +200,7 @@ class Task(_Part, frozen=True, kw_only=True):
     @property
     def awaits_answer(self) -> bool:
         """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
-        return any(one.moves and one.state != "accepted" for one in self.handoffs)
+        return not self.gated and any(one.moves and one.state != "accepted" for one in self.handoffs)
 
     @property
     def last_run(self) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aof.core.model.org_chart import HUMAN, OrgChart
-from aof.core.org.chart_references import DEPTH
+from aof.core.org.chart.references import DEPTH
 
 
 def chain(chart: OrgChart, agent: str) -> tuple[str, ...]:

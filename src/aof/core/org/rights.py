@@ -115,6 +115,8 @@ def right_for(task: Task, command: c.OnTask) -> Right:
         return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, c.Update):
         return _right_for_update(task, command)
+    if isinstance(command, c.RecordDelivery):
+        return "run" if leases(task) or not command.outside else "steer"
     return "steer" if isinstance(command, _STEERING) else "take" if isinstance(command, c.Claim) else "run"
 
 

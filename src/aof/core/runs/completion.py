@@ -13,9 +13,10 @@ from aof.core.model.run import OUTCOMES, RunResult
 from aof.core.model.task import Task
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
-from aof.core.tasks import graph
+from aof.core.tasks import declared, graph
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits
+from aof.core.validation.output import escaping
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
@@ -34,8 +35,18 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
+    if problem := not_reconciled(records, task, command, outcome):
+        return problem
     run = task.lease.run_id if task.lease else ""
     return Decision(drafts=_report(task, command, outcome, (holder, run), now), agent=holder)
+
+
+def not_reconciled(records: Records, task: Task, command: Complete, outcome: str) -> AofError | None:
+    """The refusal of a report that calls a task done while something that the task declares is open."""
+    if outcome != "done":
+        return None
+    open_now = declared.open_points(records, task, reports=command.acceptance, tests=command.tests)
+    return declared.not_reconciled(task, open_now)
 
 
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
@@ -44,12 +55,13 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     if command.run is not None:
         return Decision() if there_already and command.run == task.last_run else stale(task, command.run)
     if task.status == "review" and outcome == "done":
-        return accept(task, command.acting, command.summary)
+        return accept(records, task, command.acting, command.summary)
     if there_already:
         return Decision()
     if task.status != "ready":
         return no_edge(task, "done", *graph.way_on(task, command.acting))
-    return graph.readiness(records, task, now) or _claim_and_report(records, task, command, outcome, now)
+    refusal = graph.readiness(records, task, now) or not_reconciled(records, task, command, outcome)
+    return refusal or _claim_and_report(records, task, command, outcome, now)
 
 
 def _claim_and_report(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
@@ -101,16 +113,6 @@ def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
     return None
 
 
-def escaping(*refs: tuple[str, str | None]) -> AofError | None:
-    """The refusal for the first reference that leaves its folder."""
-    for field, ref in refs:
-        if ref is not None and (ref.startswith(("/", "\\")) or ".." in ref.replace("\\", "/").split("/")):
-            return InvalidInput(
-                f"'{field}' leaves the task's folder: {ref[:80]!r}", "use a path such as outputs/summary.md"
-            )
-    return None
-
-
 def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], now: int) -> tuple[Draft, ...]:
     return (report_of(task, command, outcome, by), *_applied(task, outcome, by, command.blockers, now))
 
@@ -136,8 +138,16 @@ def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) 
     return Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload)
 
 
-def apply_result(task: Task, result: RunResult, now: int, reason: str | None, **more: Any) -> tuple[Draft, ...]:
-    """The transitions of a result that is on record already, as recovery and session end need them."""
+def apply_result(
+    records: Records, task: Task, result: RunResult, now: int, reason: str | None, **more: Any
+) -> tuple[Draft, ...]:
+    """The transitions of a result that is on record already, as recovery and session end need them.
+
+    It goes no further than to `review` while something that the task declares is open.
+    """
+    open_now = declared.open_points(records, task) if result.outcome == "done" else ()
+    if open_now:
+        more |= {"open": list(open_now)}
     said = more | ({"notes": result.notes} if result.notes else {})
     by = (result.agent_id, result.run_id)
     return _applied(task, result.outcome, by, result.blockers or (), now, reason=reason, said=said)
@@ -173,6 +183,6 @@ def _applied(
             moved.payload["reason"] = reason
         return (closed, moved)
     reviewed = transition(task, "review", origin="in-progress", reason=reason or outcome, **named)
-    if outcome == "done" and task.metadata.get("reviewRequired") is False:
+    if outcome == "done" and task.metadata.get("reviewRequired") is False and "open" not in named:
         return (closed, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
     return (closed, reviewed)

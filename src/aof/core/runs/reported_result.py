@@ -12,13 +12,14 @@ from aof.core.model.records import Records
 from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.runs.completion import apply_result
+from aof.core.tasks.declared import required_files
 
 
 def apply_reported(
     records: Records, task: Task, result: RunResult, now: int, reason: str | None, **more: Any
 ) -> tuple[Draft, ...]:
     """The outcome's transitions; files that the result refers to and that are not there are only warned of."""
-    return (*lacking(records, task, result), *apply_result(task, result, now, reason, **more))
+    return (*lacking(records, task, result), *apply_result(records, task, result, now, reason, **more))
 
 
 def lacking(records: Records, task: Task, result: RunResult) -> tuple[Draft, ...]:
@@ -34,8 +35,8 @@ def _warning(task: Task, result: RunResult, ref: str) -> Draft:
 
 
 def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that the reported results of a task, or of its hops, refer to."""
+    """The files that the reported results of a task, or of its hops, refer to, and those that the task requires."""
     hops = f"{task_id}/hops/"
     found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
     refs = (ref for one in found if isinstance(one, RunResult) for ref in (one.summary_ref, one.handoff_ref))
-    return frozenset((task_id, ref) for ref in refs if ref is not None)
+    return frozenset((task_id, ref) for ref in refs if ref is not None) | required_files(known.tasks.get(task_id))

@@ -38,7 +38,7 @@ def requeue_or_dead_letter(
         "reason": reason,
         "attempt": task.retry.attempts + 1,
         "notBefore": iso(now + backoff_ms(records.policy, failures)),
-        "cause": next_cause(cause),
+        "cause": next_cause(cause, code),
     }
     waiting = Draft(type="task.retrying", task_id=task.id, payload=payload)
     return (waiting, *dependencies.back(records, task, "ready", now, reason=reason))

@@ -9,7 +9,7 @@ from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import Approve, Reject
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.tasks import dependencies, graph
+from aof.core.tasks import declared, dependencies, graph
 from aof.core.tasks.transitions import no_edge, transition
 from aof.core.validation import limits
 
@@ -22,7 +22,7 @@ def approve(records: Records, command: Approve, _now: int) -> Verdict:
     if task.status != "review":
         what = f"{task.id} is {task.status}; only a task in review can be approved"
         return NotReady(what, *_before_approval(task, command.acting))
-    return limits.text("reason", command.reason, limits.REASON) or accept(task, command.acting, command.reason)
+    return limits.text("reason", command.reason, limits.REASON) or accept(records, task, command.acting, command.reason)
 
 
 def _before_approval(task: Task, acting: str) -> tuple[str, Call]:
@@ -36,10 +36,16 @@ def _before_approval(task: Task, acting: str) -> tuple[str, Call]:
     return "complete it first", Call("complete", {"task_id": task.id, "summary": "…", "run": task.lease.run_id})
 
 
-def accept(task: Task, by: str, text: str | None) -> Verdict:
-    """The approval itself, unless the task is being cancelled."""
-    more = {"workLog": f"{by}: {text}"} if text else {}
-    return graph.being_cancelled(task) or Decision(drafts=(transition(task, "done", reason="approved", by=by, **more),))
+def accept(records: Records, task: Task, by: str, text: str | None) -> Verdict:
+    """The approval itself, unless the task is being cancelled or something that it declares is open.
+
+    Whoever approves vouches for the criteria that nobody reported on.
+    """
+    open_now = declared.open_points(records, task, approved=True)
+    if refusal := graph.being_cancelled(task) or declared.not_reconciled(task, open_now):
+        return refusal
+    more = declared.vouched(task) | ({"workLog": f"{by}: {text}"} if text else {})
+    return Decision(drafts=(transition(task, "done", reason="approved", by=by, **more),))
 
 
 def reject(records: Records, command: Reject, now: int) -> Verdict:

@@ -46,13 +46,30 @@ def by_claiming(_task: Task, _hop: str, _load: Mapping[str, int]) -> tuple[str, 
     return Nobody("any agent may claim it")
 
 
+def nothing_lacks(_task: Task, _agent: str) -> tuple[str, ...]:
+    """Without a chart nobody knows what an agent cannot do."""
+    return ()
+
+
+def nobody_is_able(_task: Task) -> tuple[str, ...]:
+    """Without a chart nobody knows who can do something."""
+    return ()
+
+
 class Crew(msgspec.Struct, frozen=True, kw_only=True):
-    """All agents, the limits of the teams, and which agents fit a task or one of its hops: best first, by load."""
+    """All agents, the limits of the teams, and which agents fit a task or one of its hops: best first, by load.
+
+    `lacking` is what an agent cannot do of what a task needs, `able` are those that can do all of it. `orchestrators`
+    has who is asked about an agent's work, where its team has such an agent.
+    """
 
     seats: Mapping[str, Seat] = {}
     team_limits: Mapping[str, int] = {}
     route: Route = by_name
     route_hop: RouteHop = by_claiming
+    lacking: Callable[[Task, str], tuple[str, ...]] = nothing_lacks
+    able: Callable[[Task], tuple[str, ...]] = nobody_is_able
+    orchestrators: Mapping[str, str] = {}
 
     def limit_of(self, agent: str) -> int | None:
         """How long a run of this agent may take."""

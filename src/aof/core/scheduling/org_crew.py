@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
@@ -59,4 +60,30 @@ def crew_of(chart: OrgChart) -> Crew:
         others = tuple(agent for agent in found.candidates if not claim.judges_own(workflow, hop, agent))
         return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
 
-    return Crew(seats=seats, team_limits=limits, route=routed, route_hop=routed_hop)
+    return Crew(
+        seats=seats,
+        team_limits=limits,
+        route=routed,
+        route_hop=routed_hop,
+        lacking=partial(_lacking, chart),
+        able=partial(_able, chart),
+        orchestrators=_orchestrators(chart),
+    )
+
+
+def _orchestrators(chart: OrgChart) -> dict[str, str]:
+    """Who is asked about each agent's work: the orchestrator of its team, where that is another agent."""
+    found = {team.id: team.orchestrator for team in chart.teams if team.orchestrator in chart.by_id}
+    asked = {agent.id: found.get(agent.team or "") for agent in chart.agents}
+    return {name: one for name, one in asked.items() if one is not None and one != name}
+
+
+def _lacking(chart: OrgChart, task: Task, agent: str) -> tuple[str, ...]:
+    """What an agent cannot do of what the task needs; of one that the chart does not list nobody knows."""
+    if agent not in chart.by_id:
+        return ()
+    return routing.lacking(chart.skills[agent], dict(work_profile.work_of(task.routing, task.profile).capabilities))
+
+
+def _able(chart: OrgChart, task: Task) -> tuple[str, ...]:
+    return tuple(agent.id for agent in chart.agents if agent.active and not _lacking(chart, task, agent.id))

@@ -14,14 +14,15 @@ from aof.core.model.policy import Policy
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
+from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
-from aof.core.scheduling import ack_timeout, hops
+from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.snapshot import Action, Plan, Snapshot
 from aof.core.scheduling.view import View
 from aof.core.tasks.graph import retry_at
 
-_SHOWN = 5  # dependencies that a reason names
+_SHOWN = 5  # dependencies or files that a reason names
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
 
@@ -35,6 +36,11 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     _judge(view, snapshot.review, REVIEW)
     _judge(view, (*snapshot.ready, *opened), READY)
     view.actions += _late_answers(view)
+    for task in (*snapshot.running, *snapshot.ready):
+        view.actions += triggers.completions(view, task)
+    view.actions += handoff_timers.planned(view)
+    view.actions += health_checks.planned(view)
+    view.actions += _retention(view)
     return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
 
 
@@ -66,6 +72,18 @@ def _late_answers(view: View) -> list[Action]:
         else:
             view.again(due)
     return late
+
+
+def _retention(view: View) -> list[Action]:
+    """The files that hold records past their retention."""
+    if view.snapshot.overdue_at is not None:
+        view.again(view.snapshot.overdue_at)
+    if not view.snapshot.overdue:
+        return []
+    told = [f"{one.records} in {one.path}" for one in view.snapshot.overdue[:_SHOWN]]
+    more = len(view.snapshot.overdue) - len(told)
+    reason = f"audit records are past their retention: {', '.join(told)}{f' and {more} more files' if more else ''}"
+    return [Action(action="retention", task_id="", reason=reason)]
 
 
 def _schedule(task: Task) -> tuple[int, str, tuple[str, int]]:
@@ -184,6 +202,18 @@ def _patience(view: View, task: Task) -> Verdict:
     return Action(action="sla_alert", task_id=task.id, reason=reason)
 
 
+def _gate(view: View, task: Task) -> Verdict:
+    """Work that was told to people and that nobody objected to counts as accepted after the delay of its gate."""
+    wait = session_gates.waits_until(view.policy, task) if view.policy.gates else None
+    if wait is None:
+        return None
+    due = millis(task.last_transition_at) + wait
+    if due > view.now:
+        view.again(due)
+        return f"the charter's gate Notify + Delay lets it wait until {iso(due)}"
+    return Action(action="gate_elapsed", task_id=task.id, reason="nobody objected within the delay of the charter")
+
+
 def _waiting(view: View, task: Task) -> Verdict:
     """What keeps a task in backlog or ready, whichever agent would do it."""
     if task.cancel is not None:
@@ -253,8 +283,18 @@ def _seconds(millis: int) -> str:
     return f"{millis / 1000:g} s"
 
 
-RUNNING: tuple[Rule, ...] = (_hops, _cancelling, _orphaned, _stale, _too_long, _patience, _at_work)
+RUNNING: tuple[Rule, ...] = (
+    _hops,
+    _cancelling,
+    _orphaned,
+    _stale,
+    triggers.out_of_time,
+    triggers.capability_mismatch,
+    _too_long,
+    _patience,
+    _at_work,
+)
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
 READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)
-REVIEW: tuple[Rule, ...] = (_hops, _patience, _reviewed)
+REVIEW: tuple[Rule, ...] = (_hops, _gate, _patience, _reviewed)

@@ -6,12 +6,14 @@ Must not know why it was ended, nor what becomes of the task.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from aof.core.model import workflow_state
 from aof.core.model.events import Draft
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
+
+HOST_DIED: Final = "host_died"
 
 
 def close_run(
@@ -69,13 +71,15 @@ def _closed(
         "status": status,
         "error": failure(task, now, code, message, cause) | {"runId": lease.run_id},
         "counts": counts,
-        "cause": next_cause(cause) if counts else code,
+        "cause": next_cause(cause, code) if counts else code,
     }
     return Draft(type="task.attempt.failed", task_id=task.id, run_id=lease.run_id, payload=payload)
 
 
-def next_cause(cause: str) -> str:
+def next_cause(cause: str, code: str) -> str:
     """Why the run after a failed one is a new one."""
+    if code == HOST_DIED:
+        return "crash_recovery"
     return "lost_worker" if cause == "lost" else "retry"
 
 

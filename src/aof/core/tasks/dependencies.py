@@ -12,7 +12,7 @@ from aof.core.errors.tasks import DependencyCycle
 from aof.core.model.commands import AddDependency, RemoveDependency
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
-from aof.core.model.lifecycle import FAILED
+from aof.core.model.lifecycle import FAILED, FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.tasks.graph import find_path, missing
@@ -116,6 +116,31 @@ def cascade(records: Records, died: tuple[str, ...], status: str, now: int) -> t
     return tuple(drafts)
 
 
+def edge_status(status: str) -> str:
+    """How an edge stands whose deciding end has this status."""
+    return "broken" if status in FAILED else "satisfied" if status == "done" else "active"
+
+
+def told(records: Records, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    """The drafts, and one at each unfinished dependent of a task that ends or begins again: its edge has changed."""
+    last = {draft.task_id: place for place, draft in enumerate(drafts) if draft.type == "task.transitioned"}
+    found: list[Draft] = []
+    for place, draft in enumerate(drafts):
+        found.append(draft)
+        blocker = records.tasks.get(draft.task_id)
+        if last.get(draft.task_id) != place or blocker is None:
+            continue
+        status = edge_status(draft.payload["to"])
+        if status != edge_status(blocker.status):
+            payload = {"kind": "blocked_by", "targetId": blocker.id, "status": status}
+            found += [
+                Draft(type="task.dependency.updated", task_id=one, payload=payload)
+                for one in records.dependents.get(blocker.id, ())
+                if (dependent := records.look(one)) is not None and dependent.status not in FINISHED
+            ]
+    return tuple(found)
+
+
 def release_dependents(records: Records, revived: str, now: int) -> tuple[Draft, ...]:
     """What was blocked only because this task was dead goes back to where it was."""
     drafts: list[Draft] = []
@@ -159,5 +184,5 @@ def revived(records: Records, task: Task, now: int, reason: str) -> tuple[Draft,
 
 def by_hand(task: Task, reason: str) -> Draft:
     """A retry on request: the count of failures starts over, and there is no wait."""
-    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "retry", "byHand": True}
+    payload = {"reason": reason, "attempt": task.retry.attempts + 1, "cause": "rerun", "byHand": True}
     return Draft(type="task.retrying", task_id=task.id, payload=payload)

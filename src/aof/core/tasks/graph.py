@@ -82,7 +82,7 @@ def _not_in_ready(task: Task) -> NotReady | None:
 
 def _held_by_handoff(task: Task) -> NotReady | None:
     """Nobody begins what was handed to an agent that has not answered; `runs.handed_over` tells that agent more."""
-    asked = next((one for one in task.handoffs if one.moves and one.state != "accepted"), None)
+    asked = next((one for one in task.handoffs if task.awaits_answer and one.moves and one.state != "accepted"), None)
     if asked is None:
         return None
     return NotReady(

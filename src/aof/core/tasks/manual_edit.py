@@ -18,7 +18,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.tasks import cancellation, dependencies, graph
+from aof.core.tasks import cancellation, declared, dependencies, graph
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.creation import bad_edges, born
 from aof.core.tasks.dependencies import dead_lettered, revived
@@ -142,7 +142,15 @@ def _moved(records: Records, task: Task, command: ImportEdit, now: int) -> tuple
         return (*closed, to_blocked(task, now, kind="blocked", reason=MOVED, by=command.acting))
     if target in ("ready", "backlog"):
         return (*closed, *dependencies.back(records, task, target, now, reason=MOVED))
-    return (*closed, transition(task, target, reason=MOVED))
+    return _unopposed(records, task, target, closed)
+
+
+def _unopposed(records: Records, task: Task, target: str, closed: tuple[Draft, ...]) -> tuple[Draft, ...] | AofError:
+    """Into `review`, or into `done`: who moves a file there approves it."""
+    if target != "done":
+        return (*closed, transition(task, target, reason=MOVED))
+    refusal = declared.not_reconciled(task, declared.open_points(records, task, approved=True))
+    return refusal or (*closed, transition(task, target, reason=MOVED, **declared.vouched(task)))
 
 
 def _adopt(records: Records, command: ImportEdit, now: int) -> Verdict:

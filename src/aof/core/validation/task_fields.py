@@ -11,9 +11,10 @@ from typing import Any, Final
 from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
-from aof.core.validation import limits, required_capabilities
+from aof.core.validation import limits, output, required_capabilities
 
 _ROUTES: Final = ("agent", "role", "team", "workflow")
+_MOST_CRITERIA: Final = 100
 _LONGEST_TTL_MS: Final = 7 * 24 * 3_600_000
 
 
@@ -62,6 +63,20 @@ def _object(field: str, value: object) -> AofError | None:
     return limits.data(field, value) if _is_object(value) else InvalidInput(f"'{field}' must be an object", "use {}")
 
 
+def _constraints(field: str, value: object) -> AofError | None:
+    problem = _object(field, value)
+    if problem is not None or not isinstance(value, dict) or value.get("output") is None:
+        return problem
+    return output.bad_output(f"{field}.output", value["output"])
+
+
+def _acceptance(field: str, value: object) -> AofError | None:
+    problem = _list(field, value)
+    if problem is None and isinstance(value, list | tuple) and len(value) > _MOST_CRITERIA:
+        return InvalidInput(f"'{field}' has more than {_MOST_CRITERIA}", "group some of them")
+    return problem
+
+
 def _profile(field: str, value: object) -> AofError | None:
     problem = _object(field, value)
     if problem is not None or not isinstance(value, dict) or "requiredCapabilities" not in value:
@@ -106,8 +121,8 @@ _CHECKS: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "parentId": _task_id,
     "dependsOn": _task_ids,
     "routing": _routing,
-    "acceptance": _list,
-    "constraints": _object,
+    "acceptance": _acceptance,
+    "constraints": _constraints,
     "profile": _profile,
     "metadata": _metadata,
     "extra": _object,

@@ -145,7 +145,7 @@ def retry(records: Records, command: c.RetryTask, now: int) -> Verdict:
     if task.status == "ready":
         waiting = [hop for hop in walk.workflow.hops if hop.not_before is not None and hop.status == "ready"]
         for hop in waiting:
-            walk.add("task.retrying", hop.id, reason=command.reason, cause="retry", byHand=True)
+            walk.add("task.retrying", hop.id, reason=command.reason, cause="rerun", byHand=True)
         return Decision(drafts=tuple(walk.drafts))
     statuses = walk.workflow.statuses()
     lost = tuple(name for name, status in statuses.items() if status in LOST or status not in ENDED)

@@ -19,9 +19,10 @@ from aof.core.runs.reported_result import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure, tries_again
 from aof.core.tasks import cancellation
 from aof.core.tasks.attempts import next_cause
+from aof.core.tasks.declared import open_points
 from aof.core.workflows.claim import hop_named
 from aof.core.workflows.hop_lease import held
-from aof.core.workflows.outcomes import follow
+from aof.core.workflows.outcomes import closes, follow
 from aof.core.workflows.timers import due
 from aof.core.workflows.transaction import Walk
 
@@ -58,7 +59,7 @@ def _failed(
     if retryable and failures < walk.task.retry.max_attempts:
         wait = backoff_ms(walk.records.policy, failures)
         next_run = walk.task.retry.attempts + 1
-        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause)}
+        more: dict[str, Any] = {"reason": code, "attempt": next_run, "cause": next_cause(cause, code)}
         walk.add("task.retrying", hop.id, notBefore=iso(walk.now + wait), **more)
         return
     ended = "timed_out" if cause == "timed_out" else "failed"
@@ -92,7 +93,9 @@ def _reported(walk: Walk, hop: HopState, result: RunResult) -> None:
     agent = str(hop.agent)
     walk.drafts += lacking(walk.records, walk.task, result)
     walk.add("task.attempt.completed", hop.id, hop.run_id, agent=agent, outcome=result.outcome)
-    follow(walk, hop.id, result.outcome, tuple(result.blockers or ()), result.notes)
+    last = closes(walk, hop.id, result.outcome)
+    open_now = open_points(walk.records, walk.task) if last else ()
+    follow(walk, hop.id, result.outcome, tuple(result.blockers or ()), result.notes, open_now=open_now)
 
 
 def _recovered(walk: Walk, hop: HopState) -> None:

@@ -17,10 +17,10 @@ from aof.core.model.ids import run_id, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
-from aof.core.runs.completion import malformed_report, report_of
-from aof.core.tasks import graph
+from aof.core.runs.completion import malformed_report, not_reconciled, report_of
+from aof.core.tasks import declared, graph
 from aof.core.workflows.claim import chosen, hop_named, start, wrong_role
-from aof.core.workflows.flow import reset_by
+from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.hop_lease import held, stale
 from aof.core.workflows.transaction import Walk
 
@@ -49,6 +49,10 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     )
     if problem is not None:
         return problem
+    if workflow.template.by_id[hop.id].auto_advance and closes(walk, hop.id, OUTCOMES[str(command.outcome)]):
+        problem = not_reconciled(records, task, command, OUTCOMES[str(command.outcome)])
+        if problem is not None:
+            return problem
     _end(walk, walk.workflow.hop(hop.id), command)
     return walk.finish(str(command.outcome), agent=hop.agent)
 
@@ -132,8 +136,26 @@ def _next_run(walk: Walk) -> str:
     return run_id(walk.task.id, walk.task.retry.attempts + 1, walk.records.run_tag)
 
 
-def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], summary: str | None = None) -> None:
-    """The hop's own step after its run reported an outcome."""
+def closes(walk: Walk, hop_id: str, outcome: str) -> bool:
+    """Whether this outcome would finish the whole task; told only of tasks that declare what must be there then."""
+    if outcome != "done" or not declared.declares(walk.task):
+        return False
+    trial = Walk(walk.records, walk.task, walk.now, walk.workflow)
+    trial.step(hop_id, "completed", "done")
+    trial.settle()
+    return state_of(trial.workflow) == "done"
+
+
+def follow(
+    walk: Walk,
+    hop_id: str,
+    outcome: str,
+    blockers: tuple[str, ...],
+    summary: str | None = None,
+    *,
+    open_now: tuple[str, ...] = (),
+) -> None:
+    """The hop's own step after its run reported an outcome; what is `open` at the task's end waits for an approval."""
     rule, hop = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id)
     run, agent = hop.run_id, str(hop.agent)
     said = "; ".join(blockers)
@@ -143,10 +165,11 @@ def follow(walk: Walk, hop_id: str, outcome: str, blockers: tuple[str, ...], sum
         walk.step(hop_id, "blocked", "blocked", run, agent=agent, blockers=list(blockers), reason=reason)
     elif outcome == "needs_review" and rule.can_reject and rule.depends_on:
         send_back(walk, hop_id, agent, blockers, summary)
-    elif outcome == "done" and rule.auto_advance:
+    elif outcome == "done" and rule.auto_advance and not open_now:
         walk.step(hop_id, "completed", "done", run, agent=agent, outcome="complete")
     else:
-        walk.step(hop_id, "waiting_approval", "review", run, agent=agent, reason=said or "waits for an approval")
+        why = said or declared.listed(open_now) or "waits for an approval"
+        walk.step(hop_id, "waiting_approval", "review", run, agent=agent, reason=why)
 
 
 def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], summary: str | None) -> None:
@@ -191,7 +214,12 @@ def _accepted(records: Records, command: c.Approve | c.Complete, text: str | Non
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
-    more = {"workLog": f"{by}: {text}"} if text else {}
+    more: dict[str, Any] = {"workLog": f"{by}: {text}"} if text else {}
+    if closes(walk, hop.id, "done"):
+        open_now = declared.open_points(records, task, approved=True)
+        if refusal := declared.not_reconciled(task, open_now):
+            return refusal
+        more |= declared.vouched(task)
     walk.step(hop.id, "approved", "done", hop.run_id, agent=by, reason=text, **more)
     return walk.finish("approved", agent=by)
 

@@ -13,18 +13,23 @@ from functools import cached_property
 
 from aof._support.confined_folder import LinkInTheWay
 from aof.core.errors.storage import StorageFailed
+from aof.stores.filesystem.integrity.waited import Waited
 from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import by_task, writer
+from aof.stores.filesystem.log import by_task, by_type, writer
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
 from aof.stores.filesystem.working_copy.manifest import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aof.core.model.events import Event
     from aof.ports.clock import Clock
+    from aof.stores.filesystem.documents.documents import Documents
     from aof.stores.filesystem.integrity.revs import Revs
     from aof.stores.filesystem.io.modes import Modes
     from aof.stores.filesystem.log.writer import Log
@@ -35,6 +40,8 @@ _TRIES = 50
 
 class Parts:
     """What one process has of one data directory."""
+
+    repairs: bool = True
 
     def __init__(
         self,
@@ -59,6 +66,7 @@ class Parts:
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Manifest(self.paths.heads, self.disk)
         self.intents = Journal(self.disk, self.paths.journal)
+        self.waited = Waited(self.paths.waited, self.disk)
 
     @property
     def log(self) -> writer.Log:
@@ -96,6 +104,18 @@ class Parts:
         """Gives out the numbers of new tasks."""
         return id_counter.Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
 
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents that follow the log."""
+        from aof.stores.filesystem.documents.documents import Documents
+
+        return Documents(self, self._boot, durable=self._durable)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self.log.refuse_poisoned()
+        return by_type.since(self.reader, types, since)
+
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""
         for _ in range(_TRIES):
@@ -130,6 +150,7 @@ class Parts:
             self._log.close()
         if "revs" in self.__dict__:
             self.revs.close()
+        self.waited.close()
         self.heads.close()
         self.intents.reopen()
         self.locks.close()

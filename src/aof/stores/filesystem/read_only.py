@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -17,16 +17,21 @@ from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.run import Heartbeat, Run
+from aof.core.model.ids import run_place
+from aof.core.model.run import OUTPUT_FILES, Heartbeat, Run
 from aof.core.model.task import Task
+from aof.documents.projection import Projection
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
+from aof.stores.base import documents
 from aof.stores.base.fold import Folded
+from aof.stores.filesystem.documents.desk import ReadOnlyDesk, text_of
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import digest
+from aof.stores.filesystem.log import by_type
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.log.wait import wait
@@ -48,6 +53,15 @@ class ReadOnlyUnit(MemoryUnit):
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """The last sign of life."""
         return self._store.heartbeats((task_id,))[task_id]
+
+    def follow(self, projection: Projection) -> None:
+        """What the document would be if it could be written; its files stay as they are."""
+        documents.follow(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept.texts), projection, self)
+
+    def document(self, path: str) -> str:
+        """The text of a document's file, with what it lacks of the log."""
+        found = self._kept.texts.get(path)
+        return found[0] if found is not None else text_of(self._store.paths, path)[0]
 
     def commit(
         self,
@@ -100,7 +114,7 @@ class ReadOnlyStore(MemoryStore):
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
-        self._reader = Reader(self.paths, durable=durable, flush=_flush)
+        self.reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
         self._here = Position()
         self._copy = ReadOnlyCopy(self)
@@ -155,6 +169,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().resources_in_use()
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        self._caught_up()
+        return super().records(task_ids)
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
         self._caught_up()
@@ -169,6 +188,12 @@ class ReadOnlyStore(MemoryStore):
         """Every run, oldest first."""
         self._caught_up()
         return super().attempts(task_id)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed: the file only grows, so no lock is needed."""
+        with clearly("read the output"):
+            place = run_place(run.task_id, run.hop)
+            return self._files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
@@ -189,23 +214,28 @@ class ReadOnlyStore(MemoryStore):
         """Durable events in order."""
         self._caught_up()
         if task_id is None:
-            yield from self._reader.events(after)
+            yield from self.reader.events(after)
         else:
-            yield from (event for event in self._reader.of_tasks((task_id,)) if event.seq > after)
+            yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """Durable events of some types only."""
+        self._caught_up()
+        return by_type.since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
-        return wait(self._reader, self._clock, after, timeout)
+        return wait(self.reader, self._clock, after, timeout)
 
     def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
         kept = self._kept
         with kept.lock, clearly("read the log"):
             self._refuse_poisoned()
-            if not self._reader.holds(self._here):
+            if not self.reader.holds(self._here):
                 kept.folded.clear()
                 self._here = Position()
-            for here, lines in self._reader.proven(self._here):
+            for here, lines in self.reader.proven(self._here):
                 for _, event in lines:
                     if event.task_id and not is_remark(event):
                         kept.folded.setdefault(event.task_id, Folded()).add(event)

@@ -13,22 +13,22 @@ from functools import cached_property
 from aof.core.errors.storage import LockTimeout, LogDamaged, NoDataDirectory
 from aof.core.model import run as runs
 from aof.core.model import times
-from aof.core.model.ids import is_task_id
+from aof.core.model.ids import is_task_id, run_place
 from aof.ports import store as ports
-from aof.ports.lists import Query, Row, Rows
+from aof.ports.lists import Query, Rows
 from aof.stores.base import fold
-from aof.stores.filesystem import file_working_copy, loaded_task
+from aof.stores.filesystem import creation, file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
+from aof.stores.filesystem.index.read_model import IndexReadModel
 from aof.stores.filesystem.integrity import line_endings, takeover
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.lock_set import Stripes
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.modes import shared_with
 from aof.stores.filesystem.io.os_errors import clearly
-from aof.stores.filesystem.io.paths import DIRECTORIES, Paths, folder_of
+from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
 from aof.stores.filesystem.log import wait as waiting
-from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import checkpoint, power_cut
 from aof.stores.filesystem.recovery.opening import Opening
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from aof.core.model.run import Heartbeat, Run
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
-    from aof.ports.store import Page, Scope
+    from aof.ports.store import Scope
+    from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
     from aof.stores.filesystem.loaded_task import Loaded
     from aof.stores.filesystem.records.handoffs import Handoffs
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _TRIES = 20
 
 
-class FilesystemStore(Parts):
+class FilesystemStore(Parts, IndexReadModel):
     """One data directory, as one process sees it. Safe for several threads."""
 
     def __init__(
@@ -127,27 +128,14 @@ class FilesystemStore(Parts):
     @cached_property
     def recovery(self) -> power_cut.Recovery:
         """Puts right what a power cut may have undone."""
-        return power_cut.Recovery(self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo)
+        return power_cut.Recovery(
+            self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, waited=self.waited
+        )
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
         """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
-        disk = disk or Disk()
-        fresh = not os.path.isdir(f"{root}/events")
-        modes = shared_with(group=shared) if fresh else None
-        disk.bind(root, modes)
-        with suppress(FileExistsError):
-            disk.make_dir(root)
-        if modes is not None and not os.listdir(root):  # an empty folder that somebody made for us
-            with suppress(PermissionError):
-                disk.set_mode(root, modes.folder)
-        for name in DIRECTORIES:
-            with suppress(FileExistsError):
-                disk.make_dir(f"{root}/{name}")
-        git_files.prepare(root, disk)
-        if fresh:
-            checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
-        return fresh
+        return creation.create(root, disk or Disk(), shared=shared)
 
     @property
     def restarted(self) -> bool:
@@ -277,45 +265,17 @@ class FilesystemStore(Parts):
         """Let an ID that nothing was made under be given again; too late is fine."""
         self.counter.put_back(unused)
 
-    def find(self, query: Query) -> Page:
-        """Answer from the index."""
-        with clearly("read the index"):
-            return self.index.find(query)
-
     def rows(self, query: Query) -> Rows:
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
             by_status, found = self.index.shown(query)
-        return Rows(
-            by_status,
-            tuple(
-                Row(
-                    id=one.id,
-                    title=one.title,
-                    status=one.status,
-                    priority=one.priority,
-                    agent=one.agent,
-                    reason=one.reason,
-                    state=self.file_status(one.id, "archive" if one.archived else one.status),
-                )
-                for one in found
-            ),
-        )
+        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
 
-    def ids(self, part: str) -> tuple[str, ...]:
-        """The IDs that a short form could stand for."""
-        with clearly("read the index"):
-            return self.index.ids(part)
+    def audit_files(self, project: str) -> FilesystemAudit:
+        """The audit records of a project as files."""
+        from aof.stores.filesystem.audit.files import FilesystemAudit
 
-    def resources_in_use(self) -> dict[str, int]:
-        """How many running tasks occupy each resource."""
-        with clearly("read the index"):
-            return self.index.resources_in_use()
-
-    def locking(self) -> tuple[Task, ...]:
-        """The running tasks that hold locks on files."""
-        with clearly("read the index"):
-            return self.index.locking()
+        return FilesystemAudit(self, project)
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
@@ -342,6 +302,12 @@ class FilesystemStore(Parts):
     def _any_version(self, task_id: str) -> Task | None:
         with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
             return unit.task(task_id)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed: the file only grows, so no lock is needed."""
+        with clearly("read the output"):
+            place = run_place(run.task_id, run.hop)
+            return self.files.read_output(place, run.attempt, runs.OUTPUT_FILES[stream], offset, most)
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""

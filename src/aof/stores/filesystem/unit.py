@@ -21,16 +21,16 @@ from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, about_handoff, is_remark
 from aof.core.model.ids import is_task_id
-from aof.core.model.run import Heartbeat, Run, RunResult
+from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
+from aof.stores.filesystem.documents.questions import DocumentQuestions
 from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
-from aof.stores.filesystem.io.measure import measured
 from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
@@ -38,11 +38,11 @@ from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.records import hop_runs
+from aof.stores.filesystem.records.questions import RecordQuestions
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 
 if TYPE_CHECKING:
-    from aof.core.model.handoffs.record import Handoff
     from aof.stores.filesystem.store import FilesystemStore
 
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
@@ -50,7 +50,7 @@ _TRIES = 20
 _replace = msgspec.structs.replace
 
 
-class FilesystemUnit(IndexQuestions):
+class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     """Keeps the contract of `ports.store.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
@@ -100,45 +100,6 @@ class FilesystemUnit(IndexQuestions):
         """Go on as if this had been loaded: for who knows more of a task than its file and the log."""
         self._loaded[task_id] = loaded
 
-    def run(self, task_id: str) -> Run | None:
-        """The current or last run, from its file, else from the log."""
-        task = self.task(task_id)
-        if task is None or not task.retry.attempts:
-            return None
-        found = self._store.files.read_run(task_id, "run.json", Run, archived=task.archived)
-        if found is not None and found.attempt == task.retry.attempts:
-            return found
-        return self._store.folded(task_id).run
-
-    def result(self, task_id: str) -> RunResult | AofError | None:
-        """What the current or last run has reported, if it has; an error where its file makes no sense."""
-        task = self.task(task_id.partition("/")[0])
-        if task is None:
-            return None
-        return self._store.files.read_result(task_id, archived=task.archived)
-
-    def heartbeat(self, task_id: str) -> Heartbeat | None:
-        """The last sign of life."""
-        task = self.task(task_id.partition("/")[0])
-        if task is None:
-            return None
-        return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
-
-    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
-        """The handoffs of the task, from their files, else from the log."""
-        task = self.task(task_id)
-        return self._store.handed.of(task) if task is not None else ()
-
-    def lacks(self, task_id: str, ref: str) -> bool:
-        """Whether a file that should be among the task's own is not there."""
-        folder = self._load(task_id).folder
-        return folder is None or not os.path.isfile(f"{self._store.paths.files(folder, task_id)}/{ref}")
-
-    def size(self, task_id: str, ref: str) -> tuple[int, int]:
-        """How many files and lines a path among the task's own files has."""
-        folder = self._load(task_id).folder
-        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
-
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
         """A person's edit becomes part of the log; what means nothing is overwritten with what the log has."""
         self._taking = edit.task_id
@@ -182,6 +143,7 @@ class FilesystemUnit(IndexQuestions):
         self._refuse_links(changes)
         self._store.keep_attributes()
         stripes = self._stripes(changes)
+        self._announce(changes)
         self._note(stripes)
         try:
             sealed, behind = self._append(events, changes, day(now))
@@ -205,6 +167,13 @@ class FilesystemUnit(IndexQuestions):
                 "free some space or repair the disk; the next command on the task writes them",
             ) from error
         return sealed
+
+    def _announce(self, changes: dict[str, Change]) -> None:
+        """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
+        for change in changes.values():
+            known = change.before.task.depends_on if change.before.task is not None else ()
+            if change.task.depends_on and change.task.depends_on != known:
+                self._store.waited.add(change.task.depends_on)
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""

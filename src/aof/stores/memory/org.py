@@ -6,7 +6,7 @@ Must not know any rule about charts.
 from __future__ import annotations
 
 from aof.core.model.org_chart import OrgChart
-from aof.core.org import chart_references
+from aof.core.org.chart import references
 from aof.ports.org import OrgReport
 
 
@@ -23,5 +23,5 @@ class FixedChart:
     def report(self) -> OrgReport:
         """The same, with what it says of names that are not there."""
         return OrgReport(
-            path="", state="current", chart=self.current, findings=tuple(chart_references.dangling(self.current))
+            path="", state="current", chart=self.current, findings=tuple(references.dangling(self.current))
         )

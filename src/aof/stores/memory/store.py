@@ -6,18 +6,22 @@ One lock keeps units apart. Must not know any rule about tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 import msgspec
 
 from aof.core.errors.storage import LockTimeout
+from aof.core.handoffs import audit
 from aof.core.model.events import Event
 from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.ids import matches, split_task_id, task_id
 from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
+from aof.core.org.health import agent_health as health
+from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
@@ -94,6 +98,25 @@ class MemoryStore:
             running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        with self._kept.lock:
+            found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
+        return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
+    def audited(self, query: AuditQuery) -> tuple[audit.AuditRecord, ...]:
+        """The audit records that match, from the log itself."""
+        found = (audit.audit_record(event) for event in self.events(query.after))
+        return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
+
+    def health(self) -> dict[str, health.AgentHealth]:
+        """What the log says last of each agent's health."""
+        return {one.agent: one for event in self.events() if (one := health.health_of(event)) is not None}
+
+    def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
+        """There are no files."""
+        return None
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
         with self._kept.lock:
@@ -110,6 +133,10 @@ class MemoryStore:
         """Every run, oldest first."""
         with self._kept.lock:
             return tuple(copied(run) for run in self._kept.one(task_id).runs)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
+        """No worker prints into memory."""
+        return b"", 0
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
@@ -137,6 +164,10 @@ class MemoryStore:
         for event in self._kept.log[max(after, 0) :]:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """The events of some types, as of the moment of asking."""
+        return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""

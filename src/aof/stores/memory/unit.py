@@ -20,9 +20,13 @@ from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
 from aof.core.model.workflow_state import occupied_by
+from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.base import documents
+from aof.stores.base.documents import DocumentState
 from aof.stores.base.drafts import numbered
 from aof.stores.base.fold import Folded
+from aof.stores.memory.documents import MemoryDesk
 
 _Record = TypeVar("_Record", bound=msgspec.Struct | None)
 _encode = msgspec.json.Encoder().encode
@@ -42,6 +46,8 @@ class MemoryState:
         self.log: list[Event] = []
         self.folded: dict[str, Folded] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
+        self.texts: dict[str, tuple[str, int]] = {}
+        self.states: dict[str, DocumentState] = {}
 
     def one(self, task_id: str) -> Folded:
         """A task with its runs and results."""
@@ -183,6 +189,19 @@ class MemoryUnit:
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
         return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's text catch up with the log."""
+        documents.follow(MemoryDesk(self._kept, projection.name), projection, self)
+
+    def document(self, path: str) -> str:
+        """The text of a document."""
+        return self._kept.texts.get(path, ("", 0))[0]
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task."""
+        task = self._kept.one(task_id).task
+        return task.title if task is not None else None
 
     def commit(
         self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None

@@ -29,6 +29,7 @@ BIDI, TAGS = "\u202eevil\u2066x\u2069\u200f", "\U000e0041\U000e0042\U000e007f"
 OVERWRITTEN, FORGED = "harmless\rforged\b\b\b", "real\n  → aof cancel 001\x7f\x00"
 HARMFUL = f"{CLIPBOARD}{HYPERLINK}{CSI}{ALTERNATE}{BIDI}{TAGS}{OVERWRITTEN}\u2028"
 QUIET = f"{BIDI}{TAGS}"  # what even a field of one line takes
+HAND = ("handoff", "new", "--task", "007", "--from", "ada", "--type")
 SURROGATE = "\udcff\ud800"
 WORDS = (HARMFUL + SURROGATE, FORGED.replace("\x00", ""), QUIET)
 SERVES = {"mcp", "bench", "up"}  # they go on, or take long: here only their refusals are looked at
@@ -118,7 +119,24 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
-    "handoff": (("handoff", "list"), ("handoff", "show", HARMFUL)),
+    "handoff": (
+        (*HAND, "escalation", "--to", "bob", "--reason", HARMFUL, "--rationale", HARMFUL),
+        (*HAND, "broadcast", "--to", f"x{QUIET}", "--reason", HARMFUL),
+        ("handoff", "list"),
+        ("handoff", "list", "--to", HARMFUL),
+        ("handoff", "show", HARMFUL),
+        ("handoff", "chain", "007"),
+        ("handoff", HARMFUL),
+    ),
+    "mail": (
+        ("mail", "send", "--to", "bob", "--subject", "x", "--body", HARMFUL),
+        ("mail", "inbox", "--agent", "bob"),
+        ("mail", "list"),
+        ("mail", "show", HARMFUL),
+        ("mail", "export"),
+        ("mail", "check"),
+    ),
+    "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
     "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
     "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),
@@ -142,6 +160,21 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "version": (("version",),),
     "help": (("help", HARMFUL), ("help", "list")),
     "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
+    "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "worklog": (
+        ("worklog", "now", QUIET), ("worklog", "decide", HARMFUL), ("worklog", "show"), ("worklog", "check"),
+        ("worklog", "add", "--type", "escalation.requested", "--subject", QUIET, "--body", HARMFUL),
+        ("worklog", "add", "--type", HARMFUL), ("worklog", "compact", "--agent", HARMFUL),
+    ),
+    "conflict": (
+        ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
+        ("conflict", "default", QUIET, QUIET),
+    ),
+    "charter": (
+        ("charter", "init", "--milestone", QUIET, "--participant", f"ada:{QUIET}:a", "--lane", f"a:ada:{QUIET}/**"),
+        ("charter", "show"), ("charter", "check", "--changed", HARMFUL), ("charter", "check", "--git", HARMFUL),
+        ("charter", "amend", "--reason", QUIET, "--contract", HARMFUL), ("charter", "sign", "--agent", HARMFUL),
+    ),
     "trust": (("trust", "list"), ("trust", "--yes"), ("trust", "revoke"), ("trust", HARMFUL)),
     "prime": (("prime",), ("prime", "--agent", HARMFUL)),
     "workflow": (("workflow", "check"), ("workflow", "show", "odd"), ("workflow", "check", HARMFUL)),

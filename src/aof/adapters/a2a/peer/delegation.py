@@ -35,7 +35,7 @@ from aof.adapters.a2a import states
 from aof.adapters.a2a.content import text_of
 from aof.adapters.a2a.peer.artifacts import ArtifactMissing, Gathered
 from aof.adapters.a2a.peer.connection import Connection, PeerRefused, connected
-from aof.adapters.a2a.peer.outcome import Outcome
+from aof.adapters.a2a.peer.delegated_run import DelegatedRun
 from aof.adapters.a2a.peer.remote import Mechanism, Remote
 from aof.core.evolve.work_log import description
 
@@ -53,8 +53,8 @@ class Silence(Exception):
 class Delegation:
     """Works for one run."""
 
-    def __init__(self, outcome: Outcome, http: httpx.AsyncClient, url: str, patience: float) -> None:
-        self._outcome = outcome
+    def __init__(self, local: DelegatedRun, http: httpx.AsyncClient, url: str, patience: float) -> None:
+        self._local = local
         self._http = http
         self._url = url
         self._patience = patience
@@ -69,13 +69,13 @@ class Delegation:
             await self._begun()
             await self._followed()
         except PeerRefused as error:
-            self._outcome.fail("peer_refused", str(error), retryable=False)
+            self._local.fail("peer_refused", str(error), retryable=False)
         except Silence as error:
-            self._outcome.fail("peer_unreachable", str(error), lost=True)
+            self._local.fail("peer_unreachable", str(error), lost=True)
 
     async def cancel(self) -> None:
         """Pass a cancellation on, as well as that can be done."""
-        remote = self._outcome.remote
+        remote = self._local.remote
         if remote is None or remote.remote_task_id is None:
             return
         with anyio.move_on_after(self._patience), suppress(PeerRefused, *_TROUBLE):
@@ -97,7 +97,7 @@ class Delegation:
 
     async def _begun(self) -> None:
         """Go on with the remote task, or send the task; its ID is stored before anything else is done."""
-        remote = self._outcome.remote
+        remote = self._local.remote
         if remote is not None and remote.remote_task_id is not None and remote.remote_status not in _FAILED:
             self._remote = remote
             self._keep(agent_card_ref=self._peer.card_ref)
@@ -108,7 +108,7 @@ class Delegation:
         if remote is None or not in_doubt:
             remote = Remote(
                 native_protocol="a2a",
-                remote_agent_ref=self._outcome.agent_ref,
+                remote_agent_ref=self._local.agent_ref,
                 remote_context_id=remote.remote_context_id if remote is not None else str(uuid.uuid4()),
                 message_id=str(uuid.uuid4()),
             )
@@ -116,7 +116,7 @@ class Delegation:
         self._keep(agent_card_ref=self._peer.card_ref, delivery_mechanism="polling")
         found = await self._found() if in_doubt else None
         if found is None:
-            task = self._outcome.task
+            task = self._local.task
             await self._say(f"{task.title}\n\n{description(task.body)}".strip(), described=len(description(task.body)))
         else:
             self._is_remote(found)
@@ -133,7 +133,7 @@ class Delegation:
 
     async def _answered(self) -> None:
         """Tell the peer what was added to the description since it asked."""
-        said = description(self._outcome.task.body)
+        said = description(self._local.task.body)
         told = said[self._remote.described :].strip() or _GO_ON
         sent = f"{self._remote.remote_task_id} {self._remote.described} {len(said)}"
         self._keep(message_id=str(uuid.uuid5(uuid.NAMESPACE_URL, sent)))  # the same in a run that has to send it again
@@ -152,8 +152,8 @@ class Delegation:
         answer = await self._patiently(lambda: self._sent(SendMessageRequest(message=message)))
         self._keep(described=described)
         if answer.HasField("message"):
-            self._outcome.said(answer.message)
-            await self._outcome.complete_by_message(text_of(answer.message.parts), self._http)
+            self._local.said(answer.message)
+            await self._local.complete_by_message(text_of(answer.message.parts), self._http)
             return
         self._is_remote(answer.task)
 
@@ -171,12 +171,12 @@ class Delegation:
 
     async def _followed(self) -> None:
         """Hear what happens until the run is over: on a subscription while that holds, else by asking again."""
-        if self._outcome.over:
+        if self._local.over:
             return
         if self._peer.streams:
             await self._subscribed()
         pause, unclear = _SHORTEST, anyio.current_time() + self._patience
-        while not self._outcome.over:
+        while not self._local.over:
             task = await self._patiently(self._asked)
             if states.word_of(task.status.state) != states.UNKNOWN:
                 unclear = anyio.current_time() + self._patience
@@ -215,7 +215,7 @@ class Delegation:
     def _noted(self, state: int, message: Message) -> bool:
         self._keep(remote_status=states.word_of(state))
         if state not in states.WAITING and state not in states.FINAL:
-            self._outcome.said(message)
+            self._local.said(message)
         return state in states.FINAL or state in states.WAITING
 
     async def _asked(self) -> PeerTask:
@@ -232,12 +232,12 @@ class Delegation:
         if state == TaskState.TASK_STATE_COMPLETED:
             return await self._completed(task, text)
         if state in states.WAITING:
-            self._outcome.wait(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
+            self._local.wait(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
             return True
         if state in states.FINAL:
             word = states.word_of(state)
             retryable = state == TaskState.TASK_STATE_FAILED
-            self._outcome.fail(f"peer_{word}", text or f"the peer's task is {word}", retryable=retryable)
+            self._local.fail(f"peer_{word}", text or f"the peer's task is {word}", retryable=retryable)
             return True
         return False
 
@@ -247,16 +247,16 @@ class Delegation:
         until, pause = anyio.current_time() + self._patience, _SHORTEST
         while True:
             try:
-                paths = await self._outcome.take_in(self._gathered.all, self._http)
+                paths = await self._local.take_in(self._gathered.all, self._http)
                 break
             except ArtifactMissing as error:
                 if anyio.current_time() + pause > until:
-                    self._outcome.fail("artifact_missing", f"the peer is done, but {error}")
+                    self._local.fail("artifact_missing", f"the peer is done, but {error}")
                     return True
             await anyio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
         self._keep(remote_artifact_refs=paths)
-        self._outcome.complete(text, paths)
+        self._local.complete(text, paths)
         return True
 
     def _keep(
@@ -285,4 +285,4 @@ class Delegation:
         self._remote = msgspec.structs.replace(
             self._remote, **{name: value for name, value in given.items() if value is not None}
         )
-        self._outcome.keep(self._remote)
+        self._local.keep(self._remote)

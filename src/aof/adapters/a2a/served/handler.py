@@ -42,7 +42,7 @@ from a2a.utils.errors import (
 
 from aof.adapters.a2a import states
 from aof.adapters.a2a.served.errors import peer_error
-from aof.adapters.a2a.served.inbox import Inbox, is_own
+from aof.adapters.a2a.served.inbox import PeerInbox, is_own
 from aof.adapters.a2a.served.view import ORIGIN, TaskView, context_of, seen
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
@@ -63,7 +63,7 @@ class PeerRequests(RequestHandler):
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self._fabric = follower.fabric
-        self._inbox = Inbox(follower.fabric)
+        self._inbox = PeerInbox(follower.fabric)
 
     @validate_request_params
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> PeerTask | Message:

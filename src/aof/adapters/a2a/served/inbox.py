@@ -38,7 +38,7 @@ _NAME: Final = 256  # characters of an ID that a peer chose
 _WISHES: Final = ("agent", "role", "team", "priority", "tags")  # what a peer may ask for, as far as its rights go
 
 
-class Inbox:
+class PeerInbox:
     """Takes what peers send."""
 
     def __init__(self, fabric: Fabric) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import msgspec
 
 from aof.adapters.cli.help import spelling
 from aof.adapters.cli.output import Answer, Context
-from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.spec.values import file_text
 from aof.adapters.cli.terminal.screen import Screen
 from aof.adapters.cli.terminal.streams import complain
+from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Sent
 from aof.core.errors.base import Call
 from aof.protocol import documents
@@ -22,7 +22,7 @@ _COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "
 
 def send(context: Context, values: dict[str, Any]) -> Answer:
     """`aof send`."""
-    results = context.fabric.send(documents.messages_in(_text(values.get("file", "-"))), run=values.get("run"))
+    results = context.fabric.send(documents.messages_in(file_text(values.get("file", "-"))), run=values.get("run"))
     rows = [_row(sent) for sent in results]
     refused = next((row for row in rows if row["outcome"] == "rejected"), None)
     if refused is None:
@@ -50,20 +50,13 @@ def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
         screen.line("there was no message")
 
 
-def _text(path: str) -> str:
-    """A file's text; what is not UTF-8 stays recognisable as such."""
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            return file.read().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file, or - for standard input") from None
-
-
 def session_end(context: Context, values: dict[str, Any]) -> Answer:
     """`aof session-end`."""
-    applied = context.fabric.session_end(**values)
+    fabric = context.fabric
+    applied = fabric.session_end(**values)
+    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
+    mail = fabric.turn_ended(agent, "session-end") if agent else None
+    left = (("unread", mail.unread), ("to close", mail.to_close)) if mail is not None else ()
 
     def text(screen: Screen) -> None:
         for one in applied:
@@ -72,5 +65,8 @@ def session_end(context: Context, values: dict[str, Any]) -> Answer:
             )
         if not applied:
             screen.line("nothing was reported that is not carried out already")
+        for what, ids in left:
+            if ids:
+                screen.line(f"mail {what}: {', '.join(ids)}")
 
-    return Answer({"applied": applied}, text)
+    return Answer({"applied": applied, "mail": mail or LeftOver()}, text)

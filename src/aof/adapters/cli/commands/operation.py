@@ -48,6 +48,10 @@ def _depends(screen: Screen, depends: Any) -> None:
     screen.line(f"{depends.task_id}  waits for {', '.join(depends.depends_on) or 'nothing'}")
 
 
+def _printed(screen: Screen, printed: Any) -> None:
+    screen.block(printed.text)
+
+
 def _ticked(screen: Screen, ticked: Any) -> None:
     done = [(one.task_id, one.action, one.reason) for one in ticked.actions]
     left = [(one.task_id, "-", one.reason) for one in ticked.left]
@@ -63,6 +67,7 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "dep_remove": _depends,
     "edit": _edited,
     "heartbeat": _beaten,
+    "output": _printed,
     "progress": _reported,
     "tick": _ticked,
 }

@@ -66,7 +66,7 @@ def _tables(screen: Screen, shown: dict[str, Any]) -> None:
         ("AGENT", "KIND", "TEAM", "LOAD", "RUNNER", "ESCALATES TO", "ROLES", "CAPABILITIES"),
         [
             (
-                agent["id"] if agent["active"] else f"{agent['id']} (inactive)",
+                agent["id"] + _state(agent),
                 agent["kind"],
                 agent["team"] or "-",
                 _of(agent["load"], agent["concurrency"]),
@@ -94,6 +94,10 @@ def _tables(screen: Screen, shown: dict[str, Any]) -> None:
     if shown["roles"]:
         screen.line()
         screen.table(("ROLE", "AGENTS"), [(role, ", ".join(who) or "-") for role, who in shown["roles"].items()])
+
+
+def _state(agent: dict[str, Any]) -> str:
+    return " (inactive)" if not agent["active"] else "" if agent["available"] else " (unavailable)"
 
 
 def _of(load: int, most: int | None) -> str:

@@ -1,11 +1,17 @@
-"""The verb of the service."""
+"""The verbs of the service, and of the channels that it serves."""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
+import msgspec
+
+from aof._support.printable import clean
 from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.own_run import refuse_in_run
 
 
@@ -14,3 +20,39 @@ def up(context: Context, values: dict[str, Any]) -> Answer:
     refuse_in_run("start the service", os.environ)
     code: int = context.bootstrap("serve")(context.fabric, **values)
     return Answer({"stopped": True}, lambda _screen: None, code)
+
+
+def notify(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof notify`, `aof notify test CHANNEL` and `aof notify send`."""
+    action, channel = values.get("action") or "list", values.get("channel")
+    if action not in ("list", "test", "send"):
+        raise UsageError(f"'aof notify' knows list, test and send, not '{action}'", "for example: aof notify")
+    if (channel is not None) != (action == "test"):
+        raise UsageError("'aof notify test' takes one channel, and no other action does", "aof notify test team")
+    root = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
+    delivery, trust = context.bootstrap("deliveries")(), context.bootstrap("trust_file")(root)
+    failed = 0
+    if action == "test":
+        refuse_in_run("send messages to people", os.environ)
+        delivery.send_test(root, trust, channel)
+    elif action == "send":
+        refuse_in_run("send messages to people", os.environ)
+        failed = delivery.send_pending(root, trust, lambda _action, text: print(clean(text), file=sys.stderr))
+    channels = delivery.reports(root, trust)
+    data = {"channels": [msgspec.to_builtins(one) for one in channels]}
+    return Answer(data, lambda screen: _channels(screen, data["channels"], sent=channel), 1 if failed else 0)
+
+
+def _channels(screen: Screen, channels: list[dict[str, Any]], sent: str | None) -> None:
+    if sent is not None:
+        return screen.line(f"a test message was sent to {sent}")
+    for one in channels:
+        word, colour = ("works", "good") if one["trusted"] else ("not trusted: aof trust", "error")
+        if one.get("failures"):
+            word, colour = f"fails since {one['failedSince']}: {one['error']}", "error"
+        screen.say(f"{one['name']}: ", (word, colour), cut_off=False)
+        last = f", the last at {one['sentAt']}" if one.get("sentAt") else ""
+        screen.say(f"  {one['address']}; {one.get('sent', 0)} pieces of news sent{last}", cut_off=False)
+    if not channels:
+        screen.line("aof.toml declares no channel; docs/howto/get-notified.md says how")
+    return None

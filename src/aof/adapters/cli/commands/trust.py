@@ -59,6 +59,9 @@ def _lines(screen: Screen, shown: list[dict[str, Any]]) -> None:
         if one["kind"] == "file":
             screen.say(f"  notifications are appended to {_word(one['command'][0])}", cut_off=False)
             continue
+        if one["kind"] == "channel":
+            screen.say(f"  news about tasks is sent to {_word(one['command'][0])}", cut_off=False)
+            continue
         screen.say(f"  {' '.join(map(_word, one['command']))}", cut_off=False)
         screen.say(f"  in {_word(one['folder'])}", cut_off=False)
         for name, value in one["env"].items():

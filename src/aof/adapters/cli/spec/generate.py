@@ -23,8 +23,11 @@ from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
+    "audit": "teamwork.audit:audit",
     "blocked": "queries:blocked",
+    "charter": "documents.charter:charter",
     "claim": "tasks:claim",
+    "conflict": "documents.conflict:conflict",
     "context": "shared_work:context",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
@@ -34,6 +37,7 @@ HANDLERS = {
     "lock": "shared_work:lock",
     "locks": "shared_work:locks",
     "log": "data:log",
+    "mail": "documents.mail:mail",
     "org": "org:org",
     "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
@@ -48,6 +52,7 @@ HANDLERS = {
     "sync": "data:sync",
     "unlock": "shared_work:unlock",
     "workflow": "workflow:workflow",
+    "worklog": "documents.worklog:worklog",
 }
 _HEAD = '''"""The verbs of all operations, as data.
 

@@ -165,7 +165,7 @@ def _meant_places(verb: Verb, places: list[str]) -> tuple[Argument, ...]:
     may_be_left_out = first is not None and not first.required and "|" in first.name
     if first is None or not may_be_left_out or len(places) != len(verb.arguments) - 1:
         return verb.arguments
-    return verb.arguments if places[0] in first.name.split("|") else verb.arguments[1:]
+    return verb.arguments if places and places[0] in first.name.split("|") else verb.arguments[1:]
 
 
 def _suggest_option(name: str, known: dict[str, Option], verb: Verb | None) -> str:

@@ -79,3 +79,14 @@ def _content(option: Option, path: str) -> bytes:
     if len(content) > _MOST:
         raise UsageError(f"{path} is larger than {_MOST} bytes", f"give less: {option.name} @FILE")
     return content
+
+
+def file_text(path: str) -> str:
+    """A file's text; what is not UTF-8 stays recognisable as such."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+            return file.read().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file, or - for standard input") from None

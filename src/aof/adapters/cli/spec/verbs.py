@@ -37,7 +37,7 @@ OWN: tuple[Verb, ...] = (
         "surfaces:mcp",
         section="connect",
         order=20,
-        options=(Option("--tools", "which tools to list: core, handoff, all; separated by commas", metavar="T"),),
+        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
         example="aof mcp --tools core,handoff",
     ),
     Verb(
@@ -68,9 +68,9 @@ OWN: tuple[Verb, ...] = (
         order=10,
         arguments=(Argument("ACTION", "list: only show them; revoke: withdraw all permissions", required=False),),
         options=(Option("--yes", "allow them without asking"),),
-        help="Agents and notifications run commands that the data directory names, and a data directory can come from "
-        "anybody. Permission covers a command's arguments, variables and folder, but not the contents of a script. "
-        "A command that changes needs permission again.",
+        help="Agents and notifications run commands that the data directory names, channels send news out, and a data "
+        "directory can come from anybody. Permission covers a command's arguments, variables and folder, but not the "
+        "contents of a script. What changes needs permission again.",
         example="aof trust",
     ),
     Verb(
@@ -93,6 +93,20 @@ OWN: tuple[Verb, ...] = (
         "over HTTP need a token; see 'aof help token'. A --host that other machines can reach needs TLS, or "
         "--insecure.",
         example="aof up",
+    ),
+    Verb(
+        "notify",
+        "see how the notification channels do, test one, or send what waits for them",
+        "service:notify",
+        section="serve",
+        order=20,
+        arguments=(
+            Argument("ACTION", "list (the default), test: send a message to one, send: all that waits", required=False),
+            Argument("CHANNEL", "the channel to test", required=False),
+        ),
+        help="Channels are declared under [[notify.channels]] in aof.toml and need 'aof trust'. 'aof up' serves them; "
+        "where no service runs, 'aof notify send' does so once.",
+        example="aof notify test team",
     ),
     Verb(
         "board",

@@ -68,6 +68,12 @@ def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
         ("after", "query", "only events with a greater number", {"type": "integer", "minimum": 0}),
         ("taskId", "query", "only this task's", {"type": "string"}),
         ("type", "query", "only events of this type", {"type": "string"}),
+        (
+            "format",
+            "query",
+            "in whose words; portable ones follow a snapshot",
+            {"enum": ["native", "agentruntime"]},
+        ),
         ("Last-Event-ID", "header", "the last event that was seen; beats `after`", {"type": "integer", "minimum": 0}),
     ]
     return {

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Reason, Run
-from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, param
 from aof.core.handoffs.lifecycle.aggregation import Group
 from aof.core.model.handoffs.history import TransferMode
 from aof.core.model.handoffs.record import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus
@@ -163,6 +163,15 @@ class HandoffEscalateParams(HandoffParams, frozen=True, kw_only=True):
     agent: Agent = UNSET
 
 
+class HandoffRerouteParams(HandoffReasonParams, frozen=True, kw_only=True):
+    """Why another agent is asked, and which."""
+
+    to_agent: (
+        Annotated[str, param("agent to ask instead; else routing chooses", Spelling(option="--to", target="to"))]
+        | UnsetType
+    ) = UNSET
+
+
 class HandoffResendParams(HandoffParams, frozen=True, kw_only=True):
     """Why it is sent again."""
 
@@ -214,8 +223,11 @@ def _list(fabric: Any, values: dict[str, Any]) -> HandoffList:
     return HandoffList(total=len(found), handoffs=found)
 
 
-def _cli(example: str) -> Cli:
-    return Cli(section="messages", order=30, example=example, family=_FAMILY)
+_NO_WAIT = Extra(option="--no-wait", help="go on without waiting for the answer to an escalation")
+
+
+def _cli(example: str, *extra: Extra) -> Cli:
+    return Cli(section="messages", order=30, example=example, family=_FAMILY, extra=extra)
 
 
 def _row(
@@ -228,6 +240,7 @@ def _row(
     effect: Any = "write",
     acts: str | None = "agent",
     ask: Any = None,
+    extra: tuple[Extra, ...] = (),
 ) -> Operation:
     return Operation(
         name=name,
@@ -237,7 +250,7 @@ def _row(
         effect=effect,
         tool=f"aof_{name}",
         verb=name.replace("_", " ", 1),
-        cli=_cli(example),
+        cli=_cli(example, *extra),
         tier="handoff",
         acts=acts,
         ask=ask,
@@ -252,6 +265,7 @@ ROWS: tuple[Operation, ...] = (
         "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
         result=StartedHandoff,
         acts="from_agent",
+        extra=(_NO_WAIT,),
     ),
     _row(
         "handoff_accept",
@@ -290,6 +304,12 @@ ROWS: tuple[Operation, ...] = (
         HandoffEscalateParams,
         "Pass an escalation on to the next level, with an assessment.",
         "aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
+    ),
+    _row(
+        "handoff_reroute",
+        HandoffRerouteParams,
+        "Send an unanswered handoff to another agent; the orchestrator decides.",
+        "aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'",
     ),
     _row(
         "handoff_withdraw",

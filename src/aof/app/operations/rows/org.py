@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Applied, Result
 from aof.app.operations.rows.fields import Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
@@ -79,6 +80,7 @@ class Carried(Result, frozen=True, kw_only=True):
     """What was carried out."""
 
     applied: tuple[Applied, ...]
+    mail: LeftOver = LeftOver()
 
 
 def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
@@ -99,7 +101,9 @@ def _send(fabric: Any, values: dict[str, Any]) -> SentMessages:
 
 
 def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
-    return Carried(applied=fabric.session_end(**values))
+    applied = fabric.session_end(**values)
+    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
+    return Carried(applied=applied, mail=fabric.turn_ended(agent, "session-end") if agent else LeftOver())
 
 
 ROWS: tuple[Operation, ...] = (

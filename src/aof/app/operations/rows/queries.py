@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
-from aof.app.operations.results import Result
+from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
 from aof.app.queries import primer
@@ -51,6 +51,15 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
+
+
+class OutputParams(TaskParams, frozen=True, kw_only=True):
+    """Whose output, and which piece of it."""
+
+    attempt: Annotated[int, param("number of the run (else the last one)", ge=1)] | UnsetType = UNSET
+    stream: Annotated[Literal["stdout", "stderr"], param("what it was printed to")] | UnsetType = UNSET
+    offset: Annotated[int, param("bytes to skip", ge=0)] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many bytes", ge=4, le=65_536)] | UnsetType = UNSET
 
 
 class LogParams(Params, frozen=True, kw_only=True):
@@ -284,6 +293,16 @@ ROWS: tuple[Operation, ...] = (
             ),
         ),
         ask=events,
+    ),
+    Operation(
+        name="output",
+        parameters=OutputParams,
+        result=Printed,
+        help="What a run printed, from an offset on.",
+        effect="read",
+        tool="aof_task_output",
+        verb="output",
+        cli=Cli(section="see", order=45, example="aof output 001 --offset 4096"),
     ),
     Operation(
         name="graph",

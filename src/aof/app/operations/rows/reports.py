@@ -19,6 +19,7 @@ from aof.app.operations.rows.fields import (
 from aof.app.operations.spec import Spelling, TaskParams, param
 from aof.core.model.kinds import Cause, Status
 
+Delivery = Literal["pending", "queued", "delivered", "failed"]
 Outcome = Literal["complete", "needs_review", "blocked"]
 
 
@@ -96,6 +97,16 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     hop: Hop = UNSET
+
+
+class DeliverParams(ReportParams, frozen=True, kw_only=True):
+    """Where the output is, and where it should go."""
+
+    state: Annotated[Delivery, param("how far it is (default: delivered)")] | UnsetType = UNSET
+    target: Annotated[str, param("who receives it: a task, a channel, a peer", Spelling(option="--to"))] | UnsetType = (
+        UNSET
+    )
+    reason: Reason | UnsetType = UNSET
 
 
 class FailParams(ReportParams, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from aof.app.operations.rows.fields import (
 )
 from aof.app.operations.rows.reports import (
     CompleteParams,
+    DeliverParams,
     FailParams,
     HeartbeatParams,
     ProgressParams,
@@ -260,6 +261,17 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_task_release",
         verb="release",
         cli=Cli(section="work", order=60, aliases=("unclaim",), example="aof release 001 --agent swe-backend"),
+        acts="agent",
+    ),
+    Operation(
+        name="deliver",
+        parameters=DeliverParams,
+        result=Moved,
+        help="Record whether a task's output has reached its receiver.",
+        effect="write",
+        tool="aof_task_deliver",
+        verb="deliver",
+        cli=Cli(section="work", order=45, example="aof deliver 001 --to channel:releases"),
         acts="agent",
     ),
     Operation(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.handoffs.lifecycle import checks, ownership
+from aof.core.handoffs.lifecycle import checks, ownership, targets
 from aof.core.handoffs.lifecycle.aggregation import aggregated
-from aof.core.handoffs.lifecycle.command import OnHandoff, load_of
+from aof.core.handoffs.lifecycle.command import OnHandoff, load_of, over
 from aof.core.handoffs.lifecycle.forwarding import closed, passed_on
 from aof.core.handoffs.lifecycle.proposal import bad_moment
 from aof.core.handoffs.lifecycle.steps import audited, ended, rejected, step, warned
@@ -23,12 +23,13 @@ _replace = msgspec.structs.replace
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it on. A run that this begins has the secret with this digest."""
+    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it."""
 
     operation = "handoff_accept"
     reason: str | None = None
     estimated_completion: str | None = None
     secret_digest: str | None = None
+    begin: bool = True
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """Also what a claim would read, and the locks under which the receiver's load is counted."""
@@ -57,13 +58,14 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             return Decision()
         if handoff.state not in UNANSWERED:
             return closed(handoff)
-        if refusal := self._unable(records, handoff):
+        if refusal := over(task) or self._unable(records, handoff):
             return refusal
-        taken = ownership.taken(records, task, handoff, handoff.to_agent, now, decide, self.secret_digest)
+        claim = ownership.claiming(task, handoff.to_agent, self.secret_digest) if self.begin else None
+        taken = ownership.taken(records, task, handoff, now, decide, claim)
         if isinstance(taken, AofError):
             return taken
         drafts = (*self._accepted(records, task, handoff, now), *taken.drafts)
-        if handoff.type == "sequential":
+        if not handoff.return_protocol.expected:
             drafts += ended(task, handoff, "success", now)
         return _replace(taken, drafts=drafts, agent=self.acting)
 
@@ -82,7 +84,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if matched == "none":
             return checks.no_capability(handoff, agent.id, missing)
         short = checks.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
-        return short or capacity.at_capacity(chart, agent, load_of(records))
+        return short or (capacity.at_capacity(chart, agent, load_of(records)) if self.begin else None)
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         answer = {
@@ -128,10 +130,13 @@ def turned_down(
     records: Records, task: Task, handoff: Handoff, reason: str, now: int, *, by: str | None = None
 ) -> tuple[Draft, ...]:
     """The rejection, and where the work goes from here; a broadcast may be decided by it."""
-    over = _replace(handoff, state="rejected")
-    first = rejected(task, handoff, reason, now, by=by)
-    following = passed_on(records, task, over, reason, now)
-    return (first, *following, *(() if following else released(records, over)))
+    closed_one = _replace(handoff, state="rejected")
+    notify = targets.orchestrator(records.policy, handoff)
+    first = rejected(task, handoff, reason, now, notify=notify, by=by)
+    if handoff.request is not None:  # an AOF/1 rejection blocks the child, and nobody else is asked
+        return (first, *ownership.blocked(task, handoff, reason, now))
+    following = passed_on(records, task, closed_one, reason, now)
+    return (first, *following, *(() if following else released(records, closed_one)))
 
 
 def released(records: Records, handoff: Handoff) -> tuple[Draft, ...]:

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.handoffs import NotAddressee
 from aof.core.errors.messages import HandoffNotFound
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.commands import Decide, NeedsOf, OwnRule
 from aof.core.model.events import Draft
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.ids import OURSELVES
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
@@ -89,7 +90,7 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
     def not_receiver(self, records: Records, handoff: Handoff) -> AofError | None:
         """Why the acting agent may not speak for the receiver; maintainers may, and any person for `human`."""
         policy, agent = records.policy, self.acting
-        if agent == handoff.to_agent or agent in policy.maintainers or agent == OURSELVES:
+        if agent == handoff.to_agent or agent in policy.maintainers:
             return None
         if handoff.to_agent == HUMAN and _is_human(records, agent):
             return None
@@ -104,7 +105,7 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
 
     def not_sender(self, records: Records, handoff: Handoff) -> AofError | None:
         """Why the acting agent may not speak for the sender."""
-        if self.acting in (handoff.from_agent, OURSELVES) or self.acting in records.policy.maintainers:
+        if self.acting == handoff.from_agent or self.acting in records.policy.maintainers:
             return None
         return NotAddressee(
             f"handoff {handoff.id} is from {handoff.from_agent}, not from {self.acting}",
@@ -116,6 +117,18 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
     def speaker(self, handoff: Handoff) -> str | None:
         """The one that answers, where that is another than the receiver."""
         return self.acting if self.acting != handoff.to_agent else None
+
+
+def over(task: Task) -> InvalidTransition | None:
+    """The refusal of a handoff of what is finished."""
+    if task.status not in FINISHED:
+        return None
+    return InvalidTransition(
+        f"{task.id} is {task.status}; only an unfinished task can be handed to somebody",
+        "retry it first, or create another one",
+        Call("retry", {"task_id": task.id, "reason": "…"}),
+        status=task.status,
+    )
 
 
 def not_found(handoff_id: str) -> HandoffNotFound:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aof.core.errors.base import Call
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.handoffs import EscalationDepth, HandoffClosed, NotAccepted
 from aof.core.handoffs.lifecycle import checks, targets
 from aof.core.handoffs.lifecycle.command import OnHandoff, load_of
@@ -21,6 +21,7 @@ from aof.core.model.handoffs.ids import uuid4
 from aof.core.model.handoffs.record import (
     MAX_LEVEL,
     MAX_REROUTES,
+    UNANSWERED,
     Assessment,
     Handoff,
     RoutingChoice,
@@ -93,7 +94,14 @@ def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: 
     if not candidates or handoff.reroutes >= MAX_REROUTES:
         why = "every reroute was used" if handoff.reroutes >= MAX_REROUTES else "no other agent can take it"
         return to_person(records, task, handoff, f"{reason}; {why}", now)
-    chosen = successor(records, task, handoff, candidates[0], reason, reroutes=handoff.reroutes + 1)
+    return rerouted(records, task, handoff, candidates[0], reason, now)
+
+
+def rerouted(  # noqa: PLR0917 - who, whereto and why
+    records: Records, task: Task, handoff: Handoff, target: str, reason: str, now: int
+) -> tuple[Draft, ...]:
+    """The same payload goes to an agent that was chosen."""
+    chosen = successor(records, task, handoff, target, reason, reroutes=handoff.reroutes + 1)
     moved = step("handoff.rerouted", handoff, forwarded_to=chosen.id, toAgent=chosen.to_agent, reason=reason)
     return (moved, *started(records, task, chosen, now))
 
@@ -121,7 +129,7 @@ def _climb(  # noqa: PLR0917 - who, whereto and why
 
 
 class Reroute(OnHandoff, frozen=True, kw_only=True):
-    """Send an unanswered handoff to another agent: the orchestrator's decision, or a maintainer's."""
+    """Send an unanswered handoff to another agent: the orchestrator's decision, the sender's or a maintainer's."""
 
     operation = "handoff_reroute"
     reason: str
@@ -129,15 +137,29 @@ class Reroute(OnHandoff, frozen=True, kw_only=True):
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The first receiver's record ends as rejected, and the next one gets the same payload."""
-        if problem := self.not_sender(records, handoff) or limits.text(
+        orchestrates = self.acting == targets.orchestrator(records.policy, handoff)
+        problem = (None if orchestrates else self.not_sender(records, handoff)) or limits.text(
             "reason", self.reason, limits.REASON, required=True
-        ):
+        )
+        if problem or (problem := self._unfit(records, handoff)):
             return problem
-        if not handoff.is_open:
+        if handoff.state not in UNANSWERED:
             return closed(handoff)
         over = _replace(handoff, state="rejected")
-        turned = rejected(task, handoff, self.reason, now)
-        return Decision(drafts=(turned, *passed_on(records, task, over, self.reason, now)))
+        turned = rejected(task, handoff, self.reason, now, by=self.acting)
+        if self.to_agent is None:
+            return Decision(drafts=(turned, *passed_on(records, task, over, self.reason, now)), agent=self.acting)
+        moved = rerouted(records, task, over, self.to_agent, self.reason, now)
+        return Decision(drafts=(turned, *moved), agent=self.acting)
+
+    def _unfit(self, records: Records, handoff: Handoff) -> AofError | None:
+        """Why the agent that is named cannot be asked."""
+        if self.to_agent is None:
+            return None
+        if self.to_agent in (handoff.to_agent, handoff.from_agent, *handoff.tried):
+            return InvalidInput(f"{self.to_agent} has been asked, or asks itself", "name another agent, or none")
+        unknown = limits.name("to_agent", self.to_agent) or targets.unknown(records.policy, self.to_agent)
+        return unknown or checks.too_little(records.policy, self.to_agent, handoff.validation, handoff.audit)
 
 
 class Escalate(OnHandoff, frozen=True, kw_only=True):
@@ -149,16 +171,8 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """One level up, as long as there is one."""
-        if problem := self.not_receiver(records, handoff):
+        if problem := self.not_receiver(records, handoff) or self._impossible(handoff):
             return problem
-        if problem := limits.text("rationale", self.rationale, limits.NOTES, required=True):
-            return problem
-        if not handoff.is_open:
-            return closed(handoff)
-        if handoff.state != "accepted":
-            return unaccepted(handoff)
-        if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN:
-            return too_high(handoff)
         said = Assessment(level=handoff.level, agent=self.acting, assessment=self.rationale, at=iso(now))
         asked = (handoff.from_agent, *handoff.tried, handoff.to_agent)
         target = targets.next_level(
@@ -173,6 +187,23 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
         payload = {"assessment": {"level": handoff.level, "agent": self.acting, "assessment": self.rationale}}
         gone = step("handoff.escalated", handoff, told, forwarded_to=chosen.id, toAgent=target, **payload)
         return Decision(drafts=(gone, *started(records, task, chosen, now)))
+
+    def _impossible(self, handoff: Handoff) -> AofError | None:
+        if problem := limits.text("rationale", self.rationale, limits.NOTES, required=True):
+            return problem
+        if handoff.type != "escalation":
+            return InvalidInput(
+                f"handoff {handoff.id} is {handoff.type}, and only an escalation goes further up",
+                "escalate the matter yourself",
+                Call(
+                    "handoff_new", {"type": "escalation", "task_id": handoff.task_id, "reason": "…", "rationale": "…"}
+                ),
+            )
+        if not handoff.is_open:
+            return closed(handoff)
+        if handoff.state != "accepted":
+            return unaccepted(handoff)
+        return too_high(handoff) if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN else None
 
     def _suggested(self, records: Records, handoff: Handoff, target: str) -> str:
         """A suggested target counts where it is in the chain; the last level is a person's."""

@@ -13,13 +13,12 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.handoffs import HandoffOpen, SegmentOpen
 from aof.core.errors.org import NotAllowed
 from aof.core.errors.runs import NotLeaseHolder
-from aof.core.errors.tasks import InvalidTransition
 from aof.core.handoffs.lifecycle import checks, ownership, targets
-from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of
+from aof.core.handoffs.lifecycle.command import HandoffCommand, load_of, over
 from aof.core.handoffs.lifecycle.forwarding import passed_on, started, too_high
 from aof.core.handoffs.lifecycle.kinds import KINDS, URGENCY
 from aof.core.handoffs.lifecycle.payload import assembled
-from aof.core.handoffs.lifecycle.proposal import Proposal, malformed, required
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal, malformed, required
 from aof.core.handoffs.lifecycle.steps import audited, initiated, rejected, step
 from aof.core.model.commands import Decide, NeedsOf, ReportProgress
 from aof.core.model.events import Draft
@@ -34,7 +33,6 @@ from aof.core.model.handoffs.record import (
     RoutingChoice,
     Validation,
 )
-from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
@@ -50,10 +48,14 @@ _COMPLETE = 100
 
 
 class Initiate(HandoffCommand, frozen=True, kw_only=True):
-    """Hand a task over, or a part of the work on it. The acting agent is the sender."""
+    """Hand a task over, or a part of the work on it. The acting agent is the sender.
+
+    `detected` says that the fabric itself has found the reason, and hands over for the sender.
+    """
 
     operation = "handoff_new"
-    proposal: Proposal
+    proposal: HandoffProposal
+    detected: bool = False
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """Also the file locks of the whole tree, and the last sign of life of a run whose part is marked complete."""
@@ -68,7 +70,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         asked = self.proposal
         refusal = (
             malformed(asked, self.acting)
-            or _over(task)
+            or over(task)
             or graph.being_cancelled(task)
             or targets.unknown(records.policy, self.acting, *asked.to)
             or self._not_its_own(records, task)
@@ -142,7 +144,8 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         else:
             yield initiated(task, _replace(handoff, checks=found))
             told = f"{why}: lacks {', '.join(found.missing)}" if why == "capability_mismatch" else why
-            yield rejected(task, handoff, told, now, checks=found)
+            notify = targets.orchestrator(records.policy, handoff)
+            yield rejected(task, handoff, told, now, notify=notify, checks=found)
             yield from passed_on(records, task, _replace(handoff, state="rejected"), told, now)
         if handoff.type == "escalation":
             rationale = self.proposal.rationale
@@ -231,6 +234,8 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         if chart is None or not chart.declared:
             return suggested, ""
         given = bool(self.proposal.to)
+        if given and self.detected:
+            return suggested, ""
         if given and targets.in_chain(policy, handoff.from_agent, suggested) and suggested not in handoff.tried:
             return suggested, ""
         asked = (handoff.from_agent, *handoff.tried)
@@ -239,6 +244,8 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     def _not_its_own(self, records: Records, task: Task) -> AofError | None:
         """Only the holder hands over what somebody holds; else the agent whose task it, or the one above it, is."""
         agent, chart = self.acting, records.policy.org
+        if self.detected:
+            return None
         holders = [lease.agent for lease in leases(task)]
         if holders and agent not in holders and not self._has_it(task):
             return NotLeaseHolder(
@@ -274,7 +281,9 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         for one in task.handoffs:
             if one.type != asked.type or one.by_message:
                 continue
-            if asked.type == "sequential" or (one.from_agent == self.acting and one.to_agent in asked.to):
+            if (asked.type == "sequential" and not task.gated) or (
+                one.from_agent == self.acting and one.to_agent in asked.to
+            ):
                 return HandoffOpen(
                     f"{one.type} handoff {one.id} of {task.id} to {one.to_agent} is {one.state}",
                     "wait for its end, or withdraw it",
@@ -285,7 +294,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
 
     def _segment(self, records: Records, task: Task, now: int, decide: Decide) -> tuple[Draft, ...] | AofError:
         """Whoever passes a task on has finished its own part, or says so with the handoff."""
-        if self.proposal.type != "sequential" or not ownership.holds(task, self.acting):
+        if self.detected or self.proposal.type != "sequential" or not ownership.holds(task, self.acting):
             return ()
         if task.gated:
             return SegmentOpen(
@@ -306,14 +315,3 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         )
         verdict = decide(records, mark, now)
         return verdict if isinstance(verdict, AofError) else verdict.drafts
-
-
-def _over(task: Task) -> AofError | None:
-    if task.status not in FINISHED:
-        return None
-    return InvalidTransition(
-        f"{task.id} is {task.status}; only an unfinished task can be handed to somebody",
-        "retry it first, or create another one",
-        Call("retry", {"task_id": task.id, "reason": "…"}),
-        status=task.status,
-    )

@@ -14,7 +14,7 @@ from aof.core.errors.org import AtCapacity
 from aof.core.model.commands import Claim, Decide
 from aof.core.model.events import Draft
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.lifecycle import FINISHED
+from aof.core.model.lifecycle import FINISHED, allows
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -43,6 +43,14 @@ def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
     reason = wait_reason(handoff)
     closed = close_run(task, now, status="released", code="waits_for_handoff", message=reason)
     return (*closed, to_blocked(task, now, kind="waiting_input", reason=reason, by=handoff.from_agent))
+
+
+def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """The task cannot go on, where it can be blocked at all."""
+    if not allows(task.status, "blocked"):
+        return ()
+    closed = close_run(task, now, status="cancelled", code="blocked", message=reason)
+    return (*closed, to_blocked(task, now, kind="blocked", reason=reason, by=handoff.to_agent))
 
 
 def wait_reason(handoff: Handoff) -> str:
@@ -84,21 +92,27 @@ def _routed(task: Task, agent: str) -> dict[str, Any]:
     )
 
 
+def claiming(task: Task, receiver: str, secret_digest: str | None) -> Claim:
+    """The claim by which a receiver begins to run the task."""
+    return Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest)
+
+
 def taken(  # noqa: PLR0917 - all that a claim needs
-    records: Records, task: Task, handoff: Handoff, receiver: str, now: int, decide: Decide, secret_digest: str | None
+    records: Records, task: Task, handoff: Handoff, now: int, decide: Decide, claim: Claim | None
 ) -> Verdict:
-    """What acceptance does to the task, by the handoff's type."""
+    """What acceptance does to the task, by the handoff's type; without a claim it waits to be begun."""
+    receiver = handoff.to_agent
     if handoff.type == "escalation":
         return Decision(drafts=changed(task, owner=receiver))
     if handoff.type == "delegation" and not holds(task, handoff.from_agent) and not task.gated:
         return Decision(drafts=changed(task, routing=_routed(task, receiver)))
     if handoff.type == "sequential":
-        return _moved(records, task, receiver, now, decide, secret_digest)
+        return _moved(records, task, receiver, now, decide, claim)
     return Decision()
 
 
 def _moved(  # noqa: PLR0917 - as above
-    records: Records, task: Task, receiver: str, now: int, decide: Decide, secret_digest: str | None
+    records: Records, task: Task, receiver: str, now: int, decide: Decide, claim: Claim | None
 ) -> Verdict:
     """Responsibility moves whole: owner, routing, and the lease under a new epoch where the task can be run."""
     if task.gated or task.status in ("blocked", "backlog", *FINISHED) or receiver == HUMAN:
@@ -107,9 +121,10 @@ def _moved(  # noqa: PLR0917 - as above
     if task.status != "ready":
         closed = close_run(task, now, status="released", code=HANDED_OVER)
         drafts = (*closed, *drafts, transition(task, "ready", reason="handed over"))
+    if claim is None:
+        return Decision(drafts=drafts)
     routing = msgspec.structs.replace(task.routing, agent=receiver)
     free = msgspec.structs.replace(task, status="ready", lease=None, routing=routing, owner=receiver, handoffs=())
-    claim = Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest)
     loaded = msgspec.structs.replace(records, tasks=records.tasks | {task.id: free})
     verdict = decide(loaded, claim, now)
     if isinstance(verdict, AtCapacity):

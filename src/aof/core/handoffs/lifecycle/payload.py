@@ -16,7 +16,7 @@ from aof.core.errors.base import AofError, InvalidInput
 from aof.core.handoffs import history
 from aof.core.handoffs.author import writer_of
 from aof.core.handoffs.context import apply_updates, oversize, snapshot, top_of
-from aof.core.handoffs.lifecycle.proposal import Proposal
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.model.events import Draft
 from aof.core.model.handoffs import context as shared
 from aof.core.model.handoffs.history import TransferredHistory
@@ -48,7 +48,7 @@ class HandoffPayload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def assembled(
-    records: Records, task: Task, asked: Proposal, between: tuple[str, str], now: int
+    records: Records, task: Task, asked: HandoffProposal, between: tuple[str, str], now: int
 ) -> HandoffPayload | AofError:
     """Everything that a receiver needs to go on from the payload alone; all of it, or a refusal."""
     sender, receiver = between

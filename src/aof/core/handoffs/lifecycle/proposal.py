@@ -26,7 +26,7 @@ MOST_TARGETS: Final = 20
 _MOST_LEVEL: Final = 3
 
 
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
     """A handoff as its sender wants it. `to` may be empty for an escalation: the chain decides.
 
     `no_return` are targets of a broadcast that owe no return. `wait` says whether the sender's own task is held until
@@ -58,7 +58,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     trigger: Trigger | None = None
 
 
-def malformed(asked: Proposal, sender: str) -> AofError | None:
+def malformed(asked: HandoffProposal, sender: str) -> AofError | None:
     """What is wrong with a proposal, whatever it is about."""
     return (
         limits.text("reason", asked.reason, limits.REASON, required=True)
@@ -71,7 +71,7 @@ def malformed(asked: Proposal, sender: str) -> AofError | None:
     )
 
 
-def _bad_targets(asked: Proposal, sender: str) -> AofError | None:
+def _bad_targets(asked: HandoffProposal, sender: str) -> AofError | None:
     if not asked.to and asked.type != "escalation":
         return InvalidInput("'to' must name an agent", "say who gets it", _example(asked), parameter="to")
     problem = limits.names(**{"from_agent": sender} | {f"to[{n}]": one for n, one in enumerate(asked.to)})
@@ -86,7 +86,7 @@ def _bad_targets(asked: Proposal, sender: str) -> AofError | None:
     return None
 
 
-def _bad_return(asked: Proposal) -> AofError | None:
+def _bad_return(asked: HandoffProposal) -> AofError | None:
     kind = KINDS[asked.type]
     if asked.timeout is not None and duration_ms(asked.timeout) is None:
         return InvalidInput(f"'timeout' is no duration: {asked.timeout[:80]!r}", f"use one such as {EXAMPLES}")
@@ -102,7 +102,7 @@ def _bad_return(asked: Proposal) -> AofError | None:
     return limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
 
 
-def _bad_rationale(asked: Proposal) -> AofError | None:
+def _bad_rationale(asked: HandoffProposal) -> AofError | None:
     if not KINDS[asked.type].rationale or asked.rationale.strip():
         return None
     return InvalidInput(
@@ -113,7 +113,7 @@ def _bad_rationale(asked: Proposal) -> AofError | None:
     )
 
 
-def _bad_figures(asked: Proposal) -> AofError | None:
+def _bad_figures(asked: HandoffProposal) -> AofError | None:
     level = asked.autonomy_budget
     if level is not None and not 0 <= level <= _MOST_LEVEL:
         return InvalidInput(f"'autonomy_budget' cannot be {level}", "give a level from 0 to 3")
@@ -139,7 +139,7 @@ def required(given: tuple[Any, ...]) -> tuple[str | RequiredCapability, ...]:
     )
 
 
-def _example(asked: Proposal) -> Call:
+def _example(asked: HandoffProposal) -> Call:
     given: dict[str, Any] = {"type": asked.type, "to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
     given |= {"timeout": "30m"} if KINDS[asked.type].timeout else {}
     given |= {"rationale": "…"} if KINDS[asked.type].rationale else {}

@@ -74,12 +74,20 @@ def initiated(task: Task, handoff: Handoff, *, notes: str | None = None) -> Draf
 
 
 def rejected(
-    task: Task, handoff: Handoff, reason: str, now: int, *, by: str | None = None, checks: Checks | None = None
+    task: Task,
+    handoff: Handoff,
+    reason: str,
+    now: int,
+    *,
+    notify: str | None = None,
+    by: str | None = None,
+    checks: Checks | None = None,
 ) -> Draft:
-    """The receiver does not take it, or cannot."""
+    """The receiver does not take it, or cannot; `notify` is who should hear of it."""
     answer = {"status": "rejected", "reason": reason} | ({"by": by} if by is not None else {})
     told = audited("rejected", task, handoff, reason=reason, resolved=now)
-    more = {"checks": msgspec.to_builtins(checks)} if checks is not None else {}
+    more: dict[str, Any] = {"checks": msgspec.to_builtins(checks)} if checks is not None else {}
+    more |= {"reason": reason} | ({"notify": notify} if notify is not None else {})
     return step("handoff.rejected", handoff, told, acceptance=answer, **more)
 
 

@@ -26,6 +26,14 @@ def unknown(policy: Policy, *names: str) -> AofError | None:
     return next((refusal for one in strangers if (refusal := guard.unknown_names(chart, {"agent": one}))), None)
 
 
+def orchestrator(policy: Policy, handoff: Handoff) -> str:
+    """Who decides where work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
+    chart = policy.org
+    sender = chart.by_id.get(handoff.from_agent) if chart is not None else None
+    team = chart.teams_by_id.get(sender.team or "") if chart is not None and sender is not None else None
+    return (team.orchestrator or team.lead or handoff.from_agent) if team is not None else handoff.from_agent
+
+
 def alternatives(policy: Policy, handoff: Handoff, load: Load) -> tuple[str, ...]:
     """The agents that could take the handoff instead, the least busy first; those at their limit come last.
 

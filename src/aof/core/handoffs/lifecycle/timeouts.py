@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from aof.core.handoffs.lifecycle import checks
+from aof.core.handoffs.lifecycle import checks, targets
 from aof.core.handoffs.lifecycle.answers import released, turned_down
 from aof.core.handoffs.lifecycle.command import OnHandoff, load_of
 from aof.core.handoffs.lifecycle.forwarding import climbed, closed, to_person
@@ -94,7 +94,9 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
         """Rejected for it, and on to another agent; what is critical goes up at once."""
         if task.priority == "critical" and handoff.type != "broadcast":
             over = _replace(handoff, state="rejected")
-            return (rejected(task, handoff, UNAVAILABLE, now), *climbed(records, task, over, self.reason, now))
+            notify = targets.orchestrator(records.policy, handoff)
+            turned = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
+            return (turned, *climbed(records, task, over, self.reason, now))
         return turned_down(records, task, handoff, UNAVAILABLE, now)
 
     def _unreturned(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
@@ -123,9 +125,11 @@ class FailHandoff(OnHandoff, frozen=True, kw_only=True):
 def failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
     """The handoff has failed; of a broadcast only this member has, and the others may do."""
     over = _replace(handoff, state="failed", outcome="failed")
+    notify = targets.orchestrator(records.policy, handoff)
+    first = ended(task, handoff, "failed", now, reason=reason, notify=notify)
     if handoff.type == "broadcast":
-        return (*ended(task, handoff, "failed", now, reason=reason), *released(records, over))
-    return (*ended(task, handoff, "failed", now, reason=reason), *to_person(records, task, over, reason, now))
+        return (*first, *released(records, over))
+    return (*first, *to_person(records, task, over, reason, now))
 
 
 class Withdraw(OnHandoff, frozen=True, kw_only=True):

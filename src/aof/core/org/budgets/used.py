@@ -16,6 +16,7 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
+from aof.core.org import membership
 from aof.core.org.autonomy import limits_of
 from aof.core.org.budgets.enforcement import AskedAction, Point, Ruling, ruling
 
@@ -66,3 +67,22 @@ def exceeded(task: Task, agent: Agent, ruled: Ruling) -> BudgetExceeded:
         agent=agent.id,
         point=ruled.point,
     )
+
+
+def denied(agent: Agent, ruled: Ruling) -> BudgetExceeded:
+    """The refusal of a step that the agent may not make."""
+    return BudgetExceeded(
+        f"{agent.id} may not do this: {ruled.reason} ({ruled.point}, {ruled.stage})",
+        "escalate it, or let a lead change the agent's autonomy in the org chart",
+        Call("org_show", {}),
+        agent=agent.id,
+        point=ruled.point,
+        stage=ruled.stage,
+    )
+
+
+def entry(records: Records, name: str) -> Agent:
+    """What the chart says of an agent; nothing limits one that no chart binds."""
+    chart = records.policy.org
+    found = membership.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
+    return found or Agent(id=name)

@@ -19,6 +19,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.index import queries, schema
+from aof.stores.filesystem.index.database import is_audited
 from aof.stores.filesystem.index.intact_tasks import Recorded, intact
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.io.paths import folder_of
@@ -77,8 +78,14 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     changes = _Changes(database)
     here = start
     written: dict[str, Event] = {}
+    audited = is_audited(database)
     with database:
-        for here, lines in store.reader.proven(start):  # noqa: B007 - the last position is what counts
+        for here, lines in store.reader.proven(start):
+            if audited:
+                from aof.stores.filesystem.index import audit_table, health_table
+
+                audit_table.add(database, ((here.day, event) for _, event in lines))
+                health_table.add(database, (event for _, event in lines))
             for _, event in lines:
                 changes.apply(event)
                 if event.files:

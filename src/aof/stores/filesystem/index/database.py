@@ -22,6 +22,11 @@ def connect(path: str) -> sqlite3.Connection:
     return database
 
 
+def is_audited(database: sqlite3.Connection) -> bool:
+    """Whether the audit records are in it, as they are where somebody has asked for them before."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+
+
 def position(database: sqlite3.Connection) -> Position | None:
     """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
     found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()

@@ -60,24 +60,24 @@ class Cache:
         self._path = store.paths.index
         self._idle: list[_Open] = []
 
-    def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
-        """Put a question to a cache that has seen every event of the log."""
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer], *, audited: bool = False) -> _Answer:
+        """Put a question to a cache that has seen every event of the log; with audit and health where asked for."""
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
-            if database is not None and self._is_current(database):
+            if database is not None and self._is_current(database) and _has(database, audited=audited):
                 return question(database)
         self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
-                if database is not None and self._catch_up(held, database):
+                if database is not None and self._catch_up(held, database, audited=audited):
                     return question(database)
             try:
-                with self._built(held) as database:
+                with self._built(held, audited=audited) as database:
                     return question(database)
             except (OSError, DiskFull) as error:
                 if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
                     raise
             with closing(databases.connect(":memory:")) as database:
-                builder.build(self._store, database)
+                self._fill(database, audited=audited)
                 return question(database)
 
     def rebuild(self) -> None:
@@ -127,7 +127,7 @@ class Cache:
         position = databases.position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
-    def _catch_up(self, held: HeldLock, database: sqlite3.Connection) -> bool:
+    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, *, audited: bool) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
         position = databases.position(database)
         if position is None:
@@ -137,11 +137,25 @@ class Cache:
             return False
         self._dirty(held)
         builder.catch_up(self._store, database, position)
+        self._add_audit(database, audited=audited)
         self._clean(held)
         return True
 
+    def _fill(self, database: sqlite3.Connection, *, audited: bool) -> None:
+        builder.build(self._store, database)
+        self._add_audit(database, audited=audited)
+
+    def _add_audit(self, database: sqlite3.Connection, *, audited: bool) -> None:
+        """What takes a look at the whole log is put in where somebody asks: audit records, and the agents' health."""
+        here = databases.position(database)
+        if here is not None and not _has(database, audited=audited):
+            from aof.stores.filesystem.index import audit_table, health_table
+
+            audit_table.fill(database, self._store.reader, here.seq)
+            health_table.fill(database, self._store.reader, here.seq)
+
     @contextmanager
-    def _built(self, held: HeldLock) -> Iterator[sqlite3.Connection]:
+    def _built(self, held: HeldLock, *, audited: bool = False) -> Iterator[sqlite3.Connection]:
         """A connection to a new file, which answers even if somebody deletes that file at once."""
         disk, temporary = self._store.disk, self._store.paths.temporary_file("index.sqlite")
         self._dirty(held)
@@ -152,7 +166,7 @@ class Cache:
         disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
             with closing(databases.connect(temporary)) as database:
-                builder.build(self._store, database)
+                self._fill(database, audited=audited)
                 disk.rename(temporary, self._path)
                 self._clean(held)
                 yield database
@@ -182,6 +196,10 @@ class Cache:
         file = seen(self._path)
         if file is not None:
             self._store.disk.overwrite(held.fd, _note(file), 0)
+
+
+def _has(database: sqlite3.Connection, *, audited: bool) -> bool:
+    return not audited or databases.is_audited(database)
 
 
 def _has_ended(pid: int) -> bool:

@@ -20,7 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
+    from aof.core.org.health.agent_health import AgentHealth
+    from aof.ports.audit import AuditQuery
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
 
@@ -153,6 +156,33 @@ class Index:
         for task, blocker in self._rows(sql, task_id):
             edges.setdefault(task, []).append(blocker)
         return {task: tuple(blockers) for task, blockers in edges.items()}
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records that match, in the order of the log."""
+        from aof.stores.filesystem.index import audit_table
+
+        return tuple(self._cache.ask(lambda database: audit_table.find(database, query), audited=True))
+
+    def audit_lines(self, after: int) -> list[tuple[int, str, str]]:
+        """The audit records behind an event: number, day and line."""
+        from aof.stores.filesystem.index import audit_table
+
+        return self._cache.ask(lambda database: audit_table.lines(database, after), audited=True)
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        from aof.stores.filesystem.index import health_table
+
+        return self._cache.ask(health_table.all_of, audited=True)
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies; what does not exist is left out."""
+
+        def each(database: sqlite3.Connection) -> tuple[Task, ...]:
+            found = (database.execute(queries.RECORD, schema.places(one)).fetchone() for one in task_ids)
+            return tuple(schema.record(row[0]) for row in found if row is not None)
+
+        return self._cache.ask(each)
 
     def rebuild(self) -> None:
         """Discard the cache and rebuild it."""

@@ -5,6 +5,8 @@ Must not know which tasks are asked for, nor how the index's tables are laid out
 
 from __future__ import annotations
 
+from aof.ports.lists import Row
+
 _AT_HOPS = """SELECT json_extract(value, '$.lease.agent') FROM json_each(record, '$.workflow.hops')
                WHERE json_type(value, '$.lease') IS NOT NULL LIMIT 1"""
 _FIELDS = (
@@ -22,7 +24,7 @@ _FIELDS = (
 class Shown:
     """One task of a list."""
 
-    __slots__ = ("agent", "archived", "id", "priority", "reason", "status", "title")
+    __slots__ = ("agent", "folder", "id", "priority", "reason", "status", "title")
 
     def __init__(  # noqa: PLR0917 - in the order of the columns
         self,
@@ -40,7 +42,19 @@ class Shown:
         self.priority = priority
         self.agent = agent
         self.reason = reason
-        self.archived = bool(archived)
+        self.folder = "archive" if archived else status
+
+    def row(self, state: str | None) -> Row:
+        """The same as a row of a list, with what is odd about the task's file."""
+        return Row(
+            id=self.id,
+            title=self.title,
+            status=self.status,
+            priority=self.priority,
+            agent=self.agent,
+            reason=self.reason,
+            state=state,
+        )
 
 
 def showing(records: str) -> str:

@@ -21,7 +21,7 @@ class IndexQuestions:
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
-        return self._store.index.dependents(task_id)
+        return self.dependents_of((task_id,))[task_id]
 
     def above(self, task_id: str) -> tuple[str, ...]:
         """The ancestors, from the parent up."""
@@ -33,7 +33,9 @@ class IndexQuestions:
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """The tasks that wait for each of these."""
-        return self._store.index.dependents_of(task_ids)
+        asked = [task_id for task_id in task_ids if self._store.waited.may_have_dependents(task_id)]
+        found = self._store.index.dependents_of(asked) if asked else {}
+        return {task_id: found.get(task_id, ()) for task_id in task_ids}
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from this task."""

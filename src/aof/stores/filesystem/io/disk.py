@@ -167,6 +167,11 @@ class Disk:
         else:
             self.rename(source, target)
 
+    def exchange(self, source: str, target: str) -> bool:
+        """Exchange a new version with an existing file, which keeps its mode; False where the system cannot."""
+        self._keep_mode(source, target, None)
+        return self._swap(source, target)
+
     def _keep_mode(self, source: str, target: str, found: int | None) -> None:
         """What replaces a file may be read by those who could read it before: a checkout's files stay as they are."""
         if found is None:

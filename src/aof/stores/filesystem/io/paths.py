@@ -32,7 +32,7 @@ DIRECTORIES = (
 ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
 # What workers print is for this machine: it may hold what nobody wants in a repository.
 UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
-IGNORED = ("index.sqlite*", "locks/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
+IGNORED = ("index.sqlite*", "locks/", "logs/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
 _numbers = count()
 
@@ -57,6 +57,7 @@ class Paths:
         self.locks = f"{root}/locks"
         self.heads = f"{root}/locks/heads"
         self.revs = f"{root}/locks/revs"
+        self.waited = f"{root}/locks/waited"
         self.journal = f"{root}/locks/journal"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.flushed = f"{root}/locks/flushed"

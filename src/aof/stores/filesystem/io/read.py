@@ -92,6 +92,18 @@ def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST
         os.close(opened[0])
 
 
+def read_piece(path: str, offset: int, most: int) -> tuple[bytes, int] | None:
+    """At most so many bytes from an offset on, and the file's size; None where there is none. The file may be large."""
+    opened = _opened(path, None, None, follow=False)
+    if opened is None:
+        return None
+    fd, found = opened
+    try:
+        return os.pread(fd, most, offset), found.st_size
+    finally:
+        os.close(fd)
+
+
 def read_seen(path: str) -> tuple[bytes, Seen] | None:
     """The same, and the file as it was before the first byte was read."""
     opened = _opened(path, None, LARGEST, follow=False)

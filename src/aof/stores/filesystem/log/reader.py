@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
-_TALK = (b',"type":"protocol.', b',"type":"delegation.')
+_TALK = (b',"type":"protocol.', b',"type":"delegation.', b',"type":"document.')
 _SUFFIX = ".jsonl"
 
 
@@ -65,7 +65,7 @@ class Reader:
                 continue
             offset = here.offset if day == here.day else 0
             lines: list[tuple[bytes, Event]] = []
-            for line in self._lines(day, offset):
+            for line in self.lines(day, offset):
                 offset += len(line)
                 event = chain.decode(line)
                 lines.append((line, event))
@@ -98,10 +98,20 @@ class Reader:
         for day in log_days(self._paths):
             if day < begin.day:
                 continue
-            for line in self._lines(day, begin.offset if day == begin.day else 0):
+            for line in self.lines(day, begin.offset if day == begin.day else 0):
                 at = line.find(_TASK) + len(_TASK)
                 if line[at : line.find(b'"', at)] in names:
                     yield chain.decode(line)
+
+    def holding(self, text: bytes, until: int) -> Iterator[tuple[str, Event]]:
+        """The events up to a number whose lines hold the text, each with its day; no other line is decoded."""
+        for day in log_days(self._paths):
+            for line in self.lines(day, 0):
+                if text in line:
+                    event = chain.decode(line)
+                    if event.seq > until:
+                        return
+                    yield day, event
 
     def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
         """Where the log ends, and the events behind a position that are newer than what was seen of their task.
@@ -114,7 +124,7 @@ class Reader:
                 continue
             offset = start.offset if day == start.day else 0
             last = b""
-            for last in self._lines(day, offset):
+            for last in self.lines(day, offset):
                 if not chain.proves(last, digest):
                     raise broken(day)
                 offset, digest = offset + len(last), chain.digest_of(last)
@@ -133,7 +143,7 @@ class Reader:
         What a message says of a task proves nothing, for the message may name one that never was.
         """
         for day in log_days(self._paths):
-            for line in self._lines(day, 0):
+            for line in self.lines(day, 0):
                 if line.startswith(_TALK, line.find(b",")):
                     continue
                 at = line.find(_TASK) + len(_TASK)
@@ -167,6 +177,10 @@ class Reader:
                 return last.seq
         return 0
 
+    def days(self) -> list[str]:
+        """The days that have a log, oldest first."""
+        return log_days(self._paths)
+
     def _hash_before(self, day: str) -> str:
         """The hash of the last event before a day."""
         for earlier in reversed(log_days(self._paths)):
@@ -180,7 +194,7 @@ class Reader:
         if not after:
             return best
         for day in log_days(self._paths):
-            first = next(self._lines(day, 0), None)
+            first = next(self.lines(day, 0), None)
             if first is None:
                 continue
             if chain.decode(first).seq > after + 1:
@@ -188,7 +202,7 @@ class Reader:
             best = day
         return best
 
-    def _lines(self, day: str, offset: int) -> Iterator[bytes]:
+    def lines(self, day: str, offset: int) -> Iterator[bytes]:
         """The lines of whole commits, flushed before they are handed out."""
         fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
         try:

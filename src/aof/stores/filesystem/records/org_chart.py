@@ -19,7 +19,7 @@ from aof._support.typed import prepare_type
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.org_chart import EMPTY, OrgChart
-from aof.core.org import chart_validation
+from aof.core.org.chart import validation
 from aof.core.validation.findings import Finding
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.io.disk import Disk
@@ -128,7 +128,7 @@ class OrgFile:
             self._disk.rename(temporary, self._kept_path)
 
 
-def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[chart_validation.Judged, bool]:
+def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[validation.Judged, bool]:
     """What the bytes say, and whether they could be read at all."""
     from aof.core.validation.findings import Finding
 
@@ -136,8 +136,8 @@ def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[chart_validat
     if kept is not None and kept.chart.declared and values == {}:
         values = _unreadable("the file is empty", "say 'agents: []' if nothing is to be checked, or remove the file")
     if isinstance(values, Finding):
-        return chart_validation.Judged(None, (values,)), False
-    return chart_validation.judge(values), True
+        return validation.Judged(None, (values,)), False
+    return validation.judge(values), True
 
 
 def _values(content: bytes | OSError) -> Any:

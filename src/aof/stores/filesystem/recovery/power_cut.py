@@ -15,6 +15,7 @@ from functools import partial
 from aof.core.errors.storage import LogDamaged
 from aof.core.model.ids import is_task_id
 from aof.stores.base.fold import Folded, fold
+from aof.stores.filesystem.integrity.waited import Waited
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
@@ -32,13 +33,16 @@ _REV = re.compile(rb"^rev: ([0-9]{1,11})$", re.MULTILINE)  # a longer one is a p
 class Recovery:
     """Brings a data directory back to what the log says."""
 
-    def __init__(self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Manifest, redo: Redo) -> None:
+    def __init__(
+        self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Manifest, redo: Redo, waited: Waited
+    ) -> None:
         self._paths = paths
         self._disk = disk
         self._log = log
         self._reader = reader
         self._heads = heads
         self._redo = redo
+        self._waited = waited
 
     def after_power_cut(self, since: Position) -> None:
         """The caller holds every lock. Redoes all tasks that were touched since the position."""
@@ -53,6 +57,7 @@ class Recovery:
         if not self._log.durable:
             self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
+            self._waited.add(folded.task.depends_on if folded.task is not None else ())
             if not self._log.durable:
                 self._redo.unknown_runs(folded)
             if not self._log.durable and task_id in ahead:
@@ -85,6 +90,7 @@ class Recovery:
         self._forget_index()
         self._log.restate(floor=self.highest_rev())
         known = fold(event for _, lines in self._reader.proven(Position()) for _, event in lines)
+        self._waited.rebuild(edge for one in known.values() if one.task is not None for edge in one.task.depends_on)
         for task_id in [task_id for task_id in self._heads.ids() if task_id not in known]:
             self._heads.forget(task_id)
         for task_id, folded in known.items():

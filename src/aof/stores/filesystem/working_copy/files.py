@@ -19,7 +19,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.io.read import NO_FILE, Seen, read, seen_with_mode
+from aof.stores.filesystem.io.read import NO_FILE, Seen, read, read_piece, seen_with_mode
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, RunResult, Heartbeat)
@@ -150,6 +150,16 @@ class TaskFiles:
             number += 1
             name = f"{wanted}.{number}"
         return name
+
+    def read_output(self, place: str, attempt: int, name: str, offset: int, most: int) -> tuple[bytes, int]:
+        """A piece of what a run has printed, also of one that was archived; and how much there is of it."""
+        task_id, _, below = place.partition("/")
+        for archived in (False, True):
+            folder = self._paths.run(task_id, archived=archived) + (f"/{below}" if below else "")
+            found = read_piece(f"{folder}/attempts/{attempt}/{name}", offset, most)
+            if found is not None:
+                return found
+        return b"", 0
 
     def read_run(self, task_id: str, name: str, kind: type[_Record], *, archived: bool = False) -> _Record | None:
         """One of a run's files; None where it is missing or says nothing that we understand."""

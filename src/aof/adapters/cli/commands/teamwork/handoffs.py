@@ -19,6 +19,7 @@ _REQUIRED = {
     "return": {"handoff_id": "ID", "status": "--status"},
     "answer": {"handoff_id": "ID", "text": "--text"},
     "escalate": {"handoff_id": "ID", "rationale": "--rationale"},
+    "reroute": {"handoff_id": "ID", "reason": "--reason"},
     "withdraw": {"handoff_id": "ID", "reason": "--reason"},
     "resend": {"handoff_id": "ID"},
     "show": {"handoff_id": "ID"},
@@ -49,6 +50,8 @@ def handoff(context: Context, values: dict[str, Any]) -> Answer:
 
 def _new(context: Context, given: dict[str, Any]) -> Answer:
     to = [name for one in given.pop("to", ()) for name in one.split(",") if name]
+    if given.pop("no_wait", False):
+        given["wait"] = False
     started = context.fabric.handoff_new(task_id=given.pop("task"), to=to, **given)
     return Answer(started, lambda screen: handoff_view.started(screen, started))
 
@@ -78,10 +81,15 @@ def _read(text: str) -> Any:
         return text
 
 
-def _escalate(context: Context, given: dict[str, Any]) -> Answer:
-    to = given.pop("to", None)
-    one = context.fabric.handoff_escalate(**given, **({"to_agent": to[0]} if to else {}))
-    return Answer(one, lambda screen: handoff_view.line(screen, one))
+def _passed_on(action: str) -> Callable[[Context, dict[str, Any]], Answer]:
+    """An action that may name the next agent, and answers with the handoff to that one."""
+
+    def perform(context: Context, given: dict[str, Any]) -> Answer:
+        to = given.pop("to", None)
+        one = getattr(context.fabric, f"handoff_{action}")(**given, **({"to_agent": to[0]} if to else {}))
+        return Answer(one, lambda screen: handoff_view.line(screen, one))
+
+    return perform
 
 
 def _list(context: Context, given: dict[str, Any]) -> Answer:
@@ -119,7 +127,8 @@ _ACTIONS: dict[str, Callable[[Context, dict[str, Any]], Answer]] = {
     "new": _new,
     "accept": _accept,
     "return": _return,
-    "escalate": _escalate,
+    "escalate": _passed_on("escalate"),
+    "reroute": _passed_on("reroute"),
     "list": _list,
     "show": _show,
     "group": _group,

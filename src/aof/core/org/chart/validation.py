@@ -12,8 +12,8 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.org_chart import SCHEMA_VERSION, OrgChart
-from aof.core.org.chart_references import dangling
-from aof.core.org.chart_values import impossible
+from aof.core.org.chart.references import dangling
+from aof.core.org.chart.values import impossible
 from aof.core.validation.findings import Finding
 from aof.core.validation.shape import misshapen
 

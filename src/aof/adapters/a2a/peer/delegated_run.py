@@ -25,7 +25,7 @@ from aof.core.validation.limits import PROGRESS, REASON
 _SUMMARY: Final = 9_000  # characters
 
 
-class Outcome:
+class DelegatedRun:
     """Writes for one run. `over` says that it has ended."""
 
     def __init__(self, fabric: Fabric, run: ClaimedRun, agent_ref: str) -> None:

@@ -1,0 +1,1 @@
+"""Services for WORKLOG, MAILBOX and charter."""

@@ -1,0 +1,1 @@
+"""The session charter: created, amended, signed, shown and checked."""

@@ -1,0 +1,1 @@
+"""Proposals, counter-recommendations and their settlement."""

@@ -1,0 +1,33 @@
+"""What an agent cannot have read: agents read when their turn begins. Must not change anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from aof.core.documents.mailbox.facts import TURN_BEGAN
+from aof.documents.worklog.envelope import EntryEnvelope, envelopes
+from aof.documents.worklog.parser import parse_entry
+from aof.documents.worklog.projection import ENTRY
+
+if TYPE_CHECKING:
+    from aof.app.commands.environment import Environment
+
+_MINUTE = 16  # characters of a moment up to its minute, which is as exact as the file is
+
+
+def unseen_by(environment: Environment, agent: str) -> Callable[[EntryEnvelope], bool]:
+    """Says of an entry whether it was posted after the agent's latest turn began; everything is, before its first."""
+    turn, moment, posted = 0, "", dict[str, int]()
+    for event in environment.store.told((ENTRY, TURN_BEGAN)):
+        if event.type == ENTRY:
+            (one,) = envelopes([parse_entry(event.payload["text"], event.timestamp[:10])])
+            posted[one.event_id] = event.seq
+        elif event.payload.get("agent") == agent:
+            turn, moment = event.seq, event.timestamp
+
+    def unseen(one: EntryEnvelope) -> bool:
+        seq = posted.get(one.event_id)
+        return seq > turn if seq is not None else one.timestamp[:_MINUTE] >= moment[:_MINUTE]
+
+    return unseen

@@ -1,0 +1,1 @@
+"""Mail between agents: the service, its commands, turns, response times."""

@@ -1,0 +1,39 @@
+"""Documents as they are read: caught up with the log, under their locks. Must not know any single document."""
+
+from __future__ import annotations
+
+from aof.app.commands import unit_of_work
+from aof.documents.projection import lock_of
+from aof.ports.store import Scope, ScopeTooNarrow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.app.commands.environment import Environment
+    from aof.core.model.policy import Policy
+
+
+def policy_of(environment: Environment) -> Policy:
+    """The settings, with the chart in force; a chart that cannot be used keeps nobody from reading."""
+    chart = environment.chart.readable()
+    return environment.policy if chart is None else environment.policy.but(org=chart)
+
+
+def texts(environment: Environment, name: str, *paths: str) -> dict[str, str]:
+    """The text of files, after the document of that name has caught up."""
+    names = frozenset({lock_of(name)})
+    policy = policy_of(environment)
+    while True:
+        try:
+            with environment.store.unit(Scope(names=names)) as unit:
+                unit_of_work.follow(unit, names, policy)
+                return {path: unit.document(path) for path in paths}
+        except ScopeTooNarrow:
+            continue  # somebody has deleted the lock meanwhile
+
+
+def follow_all(environment: Environment) -> None:
+    """Let every document catch up."""
+    from aof.documents import catalogue
+
+    for projection in catalogue.projections(environment.policy):
+        texts(environment, projection.name)

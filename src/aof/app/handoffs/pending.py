@@ -1,0 +1,54 @@
+"""Which handoffs something is still to come of. Must not know when one is late.
+
+Only tasks that were handed to somebody are looked at, and each again only when it has changed: every step of a handoff
+raises its task's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aof.core.handoffs import unanswered
+from aof.core.model.handoffs.record import Handoff
+from aof.core.model.task import Task
+from aof.ports.store import Store
+
+
+class Pending:
+    """Remembers what it has read for as long as a task stays as it was."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, tuple[Handoff, ...]]] = {}
+
+    def messages(self, tasks: Iterable[Task]) -> tuple[Handoff, ...]:
+        """The requests by message that have no answer and of which nothing was said yet, in the tasks' order."""
+        handed = [task for task in tasks if any(link.kind == "handoff" for link in task.links)]
+        last = ((task, self._all(task)[-1:]) for task in handed)
+        return tuple(
+            one
+            for task, (*found,) in last
+            for one in found
+            if one.request is not None and one.state == "requested" and not unanswered.is_said(task, one.id)
+        )
+
+    def open(self, tasks: Iterable[Task]) -> tuple[tuple[Task, Handoff], ...]:
+        """The engine's open handoffs of these tasks; one by message is over with its task."""
+        found = ((task, one) for task in tasks for one in self._all(task) if one.is_open)
+        return tuple((task, one) for task, one in found if one.request is None)
+
+    def triggered(self, tasks: Iterable[Task]) -> frozenset[tuple[str, str, str]]:
+        """The task, trigger and reason of every handoff that these tasks ever had."""
+        handed = (task for task in tasks if any(link.kind == "handoff" for link in task.links))
+        return frozenset((task.id, one.trigger, one.reason) for task in handed for one in self._all(task))
+
+    def forget(self, tasks: Iterable[Task]) -> None:
+        """Remember only these."""
+        kept = {task.id for task in tasks}
+        self._known = {name: known for name, known in self._known.items() if name in kept}
+
+    def _all(self, task: Task) -> tuple[Handoff, ...]:
+        known = self._known.get(task.id)
+        if known is None or known[0] != task.rev:
+            known = self._known[task.id] = (task.rev, self._store.handoffs((task,)))
+        return known[1]

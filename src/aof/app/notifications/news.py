@@ -1,0 +1,50 @@
+"""Which events are news for people, and what the news says. Must not know who is told, nor how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from aof.core.model.events import Event
+from aof.core.model.task import Task
+from aof.ports.notifier import Kind, Notification
+
+_KINDS: Final[dict[str, Kind]] = {
+    "task.transitioned": "status",
+    "task.sla_alert": "sla",
+    "handoff.unanswered": "handoff",
+}
+
+
+def is_news(event: Event) -> bool:
+    """Whether the event may be news for somebody."""
+    return event.type in _KINDS or "notify" in event.payload
+
+
+def news_of(event: Event, task: Task) -> Notification:
+    """What such an event says, about the task as it is now."""
+    payload = event.payload
+    kind = _KINDS.get(event.type, "handoff")
+    moved = kind == "status"
+    return Notification(
+        task_id=event.task_id,
+        title=task.title,
+        from_status=payload["from"] if moved else task.status,
+        status=payload["to"] if moved else task.status,
+        actor=event.agent or event.actor,
+        timestamp=event.timestamp,
+        seq=event.seq,
+        reason=payload.get("reason") or payload.get("closed_reason"),
+        kind=kind,
+        priority=task.priority,
+        agent=_concerned(task),
+        to=payload.get("notify"),
+        handoff_id=payload.get("handoffId") if "notify" in payload else None,
+    )
+
+
+def _concerned(task: Task) -> str | None:
+    return task.lease.agent if task.lease is not None else task.routing.agent
+
+
+Look = Callable[[str], Task]

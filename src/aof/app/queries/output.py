@@ -1,0 +1,71 @@
+"""What a run printed, piece by piece: a reader goes on from an offset and neither misses nor repeats anything.
+
+Must not know where it is kept.
+"""
+
+from __future__ import annotations
+
+from aof.app.operations.results import Printed
+from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.tasks import NoSuchAttempt
+from aof.core.model.run import OUTPUT_FILES, Run
+from aof.ports.store import Store
+
+LARGEST_PIECE = 65_536  # bytes
+_CONTINUES, _CONTINUATION = 0b1100_0000, 0b1000_0000
+_LONGEST_CHARACTER = 4
+
+
+def piece(store: Store, task_id: str, *, attempt: int | None, stream: str, offset: int, limit: int) -> Printed:
+    """The next piece of a run's output, whole characters only; the last run's where no attempt is named."""
+    if stream not in OUTPUT_FILES:
+        raise InvalidInput(f"there is no stream '{stream[:80]}'", f"use one of {', '.join(OUTPUT_FILES)}")
+    if offset < 0 or not _LONGEST_CHARACTER <= limit <= LARGEST_PIECE:
+        raise InvalidInput(
+            f"offset {offset} and limit {limit} are not possible",
+            f"begin at 0 and read from {_LONGEST_CHARACTER} to {LARGEST_PIECE:,} bytes at a time",
+        )
+    run = _run(store, task_id, attempt)
+    data, size = store.output(run, stream, offset, limit)
+    ended = _over(store, run)
+    data = data if ended and offset + len(data) >= size else _whole(data)
+    after = offset + len(data)
+    return Printed(
+        task_id=task_id,
+        run_id=run.run_id,
+        attempt=run.attempt,
+        stream=stream,
+        offset=offset,
+        next_offset=after,
+        size=size,
+        ended=ended and after >= size,
+        text=data.decode("utf-8", "replace"),
+    )
+
+
+def _run(store: Store, task_id: str, attempt: int | None) -> Run:
+    runs = store.attempts(task_id)
+    found = runs[-1:] if attempt is None else [one for one in runs if one.attempt == attempt]
+    if not found:
+        which = f"no attempt {attempt}" if attempt is not None else "not been run yet"
+        raise NoSuchAttempt(f"{task_id} has {which}", "see its attempts", Call("show", {"task_id": task_id}))
+    return found[0]
+
+
+def _over(store: Store, run: Run) -> bool:
+    """Whether nothing more can come: a worker process may print after it has reported, until it has exited."""
+    if run.status == "running" or run.worker == "pull":
+        return run.status != "running"
+    history = store.events(task_id=run.task_id)
+    return any(event.type == "run.exited" and event.run_id == run.run_id for event in history)
+
+
+def _whole(data: bytes) -> bytes:
+    """Without a character whose last bytes have not come yet."""
+    for back in range(1, min(_LONGEST_CHARACTER, len(data)) + 1):
+        first = data[-back]
+        if first & _CONTINUES == _CONTINUATION:
+            continue
+        needed = 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4  # noqa: PLR2004 - UTF-8
+        return data[:-back] if needed > back else data
+    return data

@@ -1,0 +1,1 @@
+"""The rules of documents: who may say what in them. Must not know how a document is written down."""

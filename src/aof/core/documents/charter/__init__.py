@@ -1,0 +1,1 @@
+"""The session charter: its data, what is wrong with it, and who may change it."""

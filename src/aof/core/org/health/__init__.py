@@ -1,0 +1,1 @@
+"""Who of the chart can be reached."""

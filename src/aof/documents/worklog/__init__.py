@@ -1,0 +1,1 @@
+"""WORKLOG.md as text."""

@@ -1,0 +1,34 @@
+"""Makes a data directory. Must not know what is kept in it later."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from aof.stores.filesystem.integrity import waited
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.modes import shared_with
+from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
+from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.working_copy import git_files
+
+
+def create(root: str, disk: Disk, *, shared: bool) -> bool:
+    """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
+    fresh = not os.path.isdir(f"{root}/events")
+    modes = shared_with(group=shared) if fresh else None
+    disk.bind(root, modes)
+    with suppress(FileExistsError):
+        disk.make_dir(root)
+    if modes is not None and not os.listdir(root):  # an empty folder that somebody made for us
+        with suppress(PermissionError):
+            disk.set_mode(root, modes.folder)
+    for name in DIRECTORIES:
+        with suppress(FileExistsError):
+            disk.make_dir(f"{root}/{name}")
+    git_files.prepare(root, disk)
+    if fresh:
+        waited.Waited(Paths(root).waited, disk).rebuild(())
+        checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
+    return fresh

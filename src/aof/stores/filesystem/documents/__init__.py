@@ -1,0 +1,1 @@
+"""The files of documents that follow the log and that people edit, too."""

@@ -1,0 +1,61 @@
+"""The questions about many tasks that the index answers as they are asked. Must not know the files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from aof.stores.filesystem.io.os_errors import clearly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.core.handoffs.audit import AuditRecord
+    from aof.core.model.task import Task
+    from aof.core.org.health.agent_health import AgentHealth
+    from aof.ports.audit import AuditQuery
+    from aof.ports.lists import Query
+    from aof.ports.store import Page
+    from aof.stores.filesystem.index.index import Index
+
+
+class IndexReadModel:
+    """A part of the store."""
+
+    @property
+    def index(self) -> Index:
+        """The index."""
+        raise NotImplementedError
+
+    def find(self, query: Query) -> Page:
+        """Answer from the index."""
+        with clearly("read the index"):
+            return self.index.find(query)
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        with clearly("read the index"):
+            return self.index.ids(part)
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        with clearly("read the index"):
+            return self.index.resources_in_use()
+
+    def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
+        """The audit records that match."""
+        with clearly("read the index"):
+            return self.index.audited(query)
+
+    def health(self) -> dict[str, AgentHealth]:
+        """What the log says last of each agent's health."""
+        with clearly("read the index"):
+            return self.index.health()
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        with clearly("read the index"):
+            return self.index.records(task_ids)
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with clearly("read the index"):
+            return self.index.locking()

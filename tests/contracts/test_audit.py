@@ -1,0 +1,61 @@
+"""Audit records are found by each of their keys, in every store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aof.app.fabric import Fabric
+from aof.core.handoffs.audit import AuditRecord
+from aof.ports.audit import AuditQuery
+from aof.ports.store import Store
+from tests.support.audits import note
+
+NOW = 1_772_442_000_000
+AGENTS = ("ada", "bob", "eve")
+
+
+@pytest.fixture
+def records(store: Store, fabric: Fabric) -> tuple[AuditRecord, ...]:
+    """A mixed set: two tasks, six handoffs, each agent as sender and as receiver."""
+    tasks = [fabric.create("One").task_id, fabric.create("Another").task_id]
+    pairs = [(a, b) for a in AGENTS for b in AGENTS if a != b]
+    for number, (sender, receiver) in enumerate(pairs):
+        given: dict[str, Any] = {"handoff": f"h-{number}", "from_agent": sender, "to_agent": receiver}
+        note(store, NOW + number, tasks[number % 2], "initiated", **given)
+        note(store, NOW + number, tasks[number % 2], "accepted", **given)
+    return store.audited(AuditQuery())
+
+
+def test_each_key_gives_all_matching_records_and_no_others(
+    store: Store, fabric: Fabric, records: tuple[AuditRecord, ...]
+) -> None:
+    assert [one.seq for one in records] == sorted(one.seq for one in records)
+    assert len(records) == 12
+    for one in records:
+        task = one.context_snapshot.task_id
+        found = fabric.audit(handoff=one.handoff_id).records
+        assert found == tuple(other for other in records if other.handoff_id == one.handoff_id)
+        found = fabric.audit(task=task).records
+        assert found == tuple(other for other in records if other.context_snapshot.task_id == task)
+        found = fabric.audit(from_agent=one.from_agent).records
+        assert found == tuple(other for other in records if other.from_agent == one.from_agent)
+        found = fabric.audit(to_agent=one.to_agent).records
+        assert found == tuple(other for other in records if other.to_agent == one.to_agent)
+    both = fabric.audit(from_agent="ada", to_agent="bob").records
+    assert both == tuple(one for one in records if (one.from_agent, one.to_agent) == ("ada", "bob"))
+    assert fabric.audit(handoff="h-9").records == ()
+
+
+def test_records_come_in_pages(fabric: Fabric, records: tuple[AuditRecord, ...]) -> None:
+    first = fabric.audit(limit=5)
+    assert (first.records, first.more) == (records[:5], True)
+    rest = fabric.audit(after=first.records[-1].seq, limit=7)
+    assert (rest.records, rest.more) == (records[5:], False)
+
+
+def test_tasks_are_found_by_their_ids(store: Store, fabric: Fabric) -> None:
+    one, two = fabric.create("One").task_id, fabric.create("Another", brief="long").task_id
+    found = store.records([one, two, "TASK-2020-01-01-001"])
+    assert [(task.id, task.body) for task in found] == [(one, ""), (two, "")]

@@ -1,0 +1,1 @@
+"""Tests of MAILBOX.md as text."""

@@ -1,0 +1,240 @@
+"""A WORKLOG that people wrote is read, and what is odd about it is named by its line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aof.documents import markdown
+from aof.documents.worklog import check, renderer
+from aof.documents.worklog.envelope import envelopes, event_id, timestamp
+from aof.documents.worklog.model import Worklog
+from aof.documents.worklog.parser import parse
+from tests.support.requirements import requirement
+
+HAND = """\
+# Worklog — pilot
+
+References: docs/plan.md
+
+Now Working (ada): the parser
+Now Working (bob): idle
+Maintainer Focus: release
+Next Review Checkpoint: Friday
+Mood: good
+
+<!--
+### template: not an entry
+Handoff: <task>
+-->
+
+## Decision Index
+
+| Decision | Owner | Timestamp | Section |
+| --- | --- | --- | --- |
+| Use SQLite | ada | 2026-02-07 | Session 1 |
+
+## Session 1 — 2026-02-07
+
+### ada: Parser rewrite
+
+```
+Handoff: Parser rewrite
+Owner: ada
+Status: Ready for review
+Changed files: src/a.py, src/b.py
+Tests run: pytest 10 passed
+Risks/assumptions: none
+Blocking items: none
+Next owner: bob (wire it)
+```
+
+### bob: Review
+
+Handoff: Review
+Owner: bob
+Status: Complete
+Changed files: none
+Tests run:
+  - pytest 12 passed
+Risks/assumptions: none
+Blocking items: none
+Next owner: Maintainer
+
+14:32 — ada: small fix done (3 pass). Next: bob merging.
+
+## Notes of the maintainer
+
+Anything.
+
+## Session 2 — 2026-02-08
+
+### ada: Decision
+
+**Decision:** Use SQLite
+"""
+GOOD = f"{renderer.new('p')}\n## Session 1 — 2026-02-08\n\n14:32 — ada: it done (3 pass).\n"
+_LINES = st.sampled_from(
+    [
+        *dict.fromkeys(HAND.split("\n")),
+        "| a |",
+        "| a | b | c | d | e |",
+        "```",
+        "<!--",
+        "<<<<<<< x",
+        "\t- x",
+        "\x00",
+        "é",
+    ]
+)
+
+
+@requirement("comms.worklog.hand-written")
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_hand_written_file_is_read_and_a_changed_line_is_the_only_difference(end: str) -> None:
+    text = HAND.replace("\n", end)
+    known = parse(text)
+    assert [(one.actor, one.subject, one.form) for one in known.entries] == [
+        ("ada", "Parser rewrite", "handoff"),
+        ("bob", "Review", "handoff"),
+        ("ada", "small fix done", "quick"),
+        ("ada", "Decision", "decision"),
+    ]
+    assert known.findings == ()
+    changed = renderer.with_status(text, "bob", "the API")
+    assert [(old, new) for old, new in zip(text.split(end), changed.split(end), strict=True) if old != new] == [
+        ("Now Working (bob): idle", "Now Working (bob): the API")
+    ]
+
+
+@given(st.lists(_LINES, max_size=40), st.sampled_from(["\n", "\r\n"]))
+def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_other_lines(
+    lines: list[str], end: str
+) -> None:
+    text = end.join(lines)
+    known = parse(text)
+    assert all(one.line is None or 1 <= one.line <= max(known.lines, 1) for one in known.findings)
+    list(envelopes(known.entries))
+    list(check.of_entries(known, lambda _name: True))
+    before = [line for line in markdown.split(text) if line.strip()]
+    for changed in (
+        renderer.with_status(text, "zed", "x"),
+        renderer.with_decision(text, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
+    ):
+        after = [line.rstrip("\r\n") for line in markdown.split(changed) if line.strip()]
+        assert [line for line in after if "zed" not in line and line not in _MADE] == [
+            line.rstrip("\r\n") for line in before if line.rstrip("\r\n") not in _MADE
+        ]
+
+
+_MADE = {"## Decision Index", "| Decision | Owner | Timestamp | Section |", "| --- | --- | --- | --- |"}
+
+
+def test_a_correct_file_has_no_finding() -> None:
+    assert codes(GOOD) == []
+
+
+def codes(text: str) -> list[tuple[str, int | None]]:
+    known = parse(text)
+    found = (*known.findings, *check.of_entries(known, lambda _name: True), *check.of_index(known, Worklog(title="")))
+    return [(one.code, one.line) for one in found]
+
+
+@requirement("comms.validate.worklog")
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("# Worklog — p", "# Diary", ("title_missing", 1)),
+        ("## Decision Index", "## Decisions", ("section_missing", 1)),
+        ("## Session 1 — 2026-02-08", "## Session 1 — 2026-02-08\n\n## Session 1 — 2026-02-08", ("session_number", 13)),
+        (
+            "## Session 1 — 2026-02-08",
+            "## Session 3 — 2026-02-08\n\n14:31 — ada: x done.\n\n## Session 2 — 2026-02-08",
+            ("session_number", 15),
+        ),
+        ("Maintainer Focus: none", "Now Working (a): x\nNow Working (a): y", ("status_line_doubled", 4)),
+        ("| --- | --- | --- | --- |", "| --- | --- | --- | --- |\n| a | b | c |", ("table_cells", 10)),
+        ("14:32", "<<<<<<< ours\n14:32", ("conflict_mark", 13)),
+        ("14:32", "```\n14:32", ("unclosed", 13)),
+    ],
+)
+def test_each_defect_is_named_with_its_line(old: str, new: str, wanted: tuple[str, int]) -> None:
+    assert wanted in codes(GOOD.replace(old, new, 1))
+
+
+@requirement("comms.decision-index.two-way")
+def test_a_decision_without_a_row_and_a_row_without_a_section_are_named() -> None:
+    row = "| x | ada | 2026-02-08 | Session 9 |"
+    entry = "### ada: Later\n\n**Decision:** later\n"
+    text = GOOD.replace("| --- | --- | --- | --- |", f"| --- | --- | --- | --- |\n{row}") + f"\n{entry}"
+    found = [one for one in codes(text) if one[0] in ("decision_without_row", "section_unknown")]
+    assert found == [("decision_without_row", 16), ("section_unknown", 10)]
+
+
+@requirement("comms.handoff-block.full-keys", "comms.handoff-block.status-values", "comms.entry.evidence")
+def test_a_handoff_by_hand_that_lacks_something_is_read_and_named() -> None:
+    text = GOOD + "\n### bob: Over\n\nHandoff: Over\nOwner: bob\nStatus: done\nChanged files: none\nNext owner: ada\n"
+    known = parse(text)
+    assert known.entries[-1].fields["Status"] == "done"
+    details = [one.detail for one in check.of_entries(known, lambda _name: True)]
+    assert any("'Risks/assumptions'" in detail for detail in details)
+    assert any("'done'" in detail for detail in details)
+    complete = text.replace("Status: done", "Status: Complete")
+    assert [one.code for one in check.of_evidence(parse(complete).entries)] == ["no_evidence"]
+
+
+@requirement("comms.envelope.actor", "comms.envelope.timestamp", "comms.envelope.subject")
+def test_actor_time_and_subject_come_from_where_a_person_sees_them() -> None:
+    text = (
+        f"{renderer.new('p')}\n## Session 3 — 2026-02-08\n\n14:32 — B: parser done (47 pass). Next: A wiring.\n\n"
+        "### A: Parser rewrite\n\nHandoff: x\nOwner: B\nStatus: Complete\n"
+    )
+    known = parse(text)
+    quick, full = envelopes(known.entries)
+    assert (quick.actor, quick.timestamp, quick.subject) == ("B", "2026-02-08T14:32Z", "parser done")
+    assert (full.actor, full.timestamp, full.subject) == ("A", "2026-02-08", "Parser rewrite")
+    assert "owner_differs" in [one.code for one in check.of_entries(known, lambda _name: True)]
+    assert timestamp(parse(text.replace("— 2026-02-08", "")).entries[1]) == "unknown"
+
+
+@requirement("comms.envelope.event-id")
+def test_an_entry_keeps_its_id_when_something_else_changes_and_twins_have_two() -> None:
+    twins = GOOD + "\n14:32 — ada: it done (3 pass).\n"
+    first = [one.event_id for one in envelopes(parse(twins).entries)]
+    assert len(set(first)) == 2
+    changed = renderer.with_status(twins.replace("# Worklog — p", "# Worklog — other"), "ada", "x") + "\n### b: y\n"
+    assert [one.event_id for one in envelopes(parse(changed).entries)][:2] == first
+    assert event_id(parse(twins).entries[0]) == first[0]
+
+
+@requirement("comms.envelope.links", "comms.envelope.payload")
+def test_links_are_listed_in_order_of_mention_and_the_rest_of_the_text_is_kept() -> None:
+    body = "Done in TASK-2026-02-08-001, see MSG-20260208-001 and src/a.py, again src/a.py.\n\nMore: https://x.y/z.html"
+    text = f"{GOOD}\n### ada: Over\n\n**Escalation:** stuck\n\n**Details:**\n\n{body}\n"
+    *_, last = envelopes(parse(text).entries)
+    assert last.links == ["TASK-2026-02-08-001", "MSG-20260208-001", "src/a.py"]
+    assert last.payload["details"] == body
+    unknown = check.of_links(parse(text).entries, lambda link: link.startswith("TASK"))
+    assert [one.code for one in unknown] == ["link_unknown"]
+
+
+@requirement("comms.handoff-block.quick-form")
+def test_a_quick_entry_of_four_lines_and_one_for_long_work_ask_for_the_full_block() -> None:
+    task = "TASK-2026-02-08-001"
+    line = f"14:32 — ada: completed {task} (done; Tests run: none)."
+    long = parse(GOOD + f"\n{line}\nb\nc\nd\n")
+    assert ("quick_too_long", "warning") in [
+        (one.code, one.severity) for one in check.of_entries(long, lambda _n: True)
+    ]
+    known = parse(GOOD + f"\n{line}\n").entries
+    assert [one.code for one in check.of_long_work(known, {task: 45.0})] == ["quick_for_long_work"]
+    assert not list(check.of_long_work(known, {task: 10.0}))
+
+
+@requirement("comms.delivery.human-visible")
+def test_dense_text_needs_a_paraphrase_and_a_link_needs_words() -> None:
+    dense = f"{GOOD}\n### ada: X\n\n```dense\nxyz\n```\n"
+    assert "no_paraphrase" in dict(codes(dense))
+    assert "no_paraphrase" not in dict(codes(dense + "Paraphrase: it works\n"))
+    assert "only_a_link" in dict(codes(f"{GOOD}\nhttps://example.org/x\n"))

@@ -1,0 +1,101 @@
+"""Handoffs between real processes, as the example shows them: a chain, a majority, a person, silence and death."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aof.app.fabric import Fabric
+from aof.core.model.handoffs.record import Handoff
+from aof.entrypoints.bootstrap import open_fabric
+
+DEMO = Path(__file__).parents[2] / "examples" / "handoffs" / "demo.py"
+BOUND = 240.0
+
+
+@pytest.fixture(scope="module")
+def fabric(tmp_path_factory: pytest.TempPathFactory) -> Fabric:
+    """What the demo has left, which was run once."""
+    folder = tmp_path_factory.mktemp("team")
+    home = folder / "home"
+    home.mkdir()
+    env = os.environ | {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, str(DEMO), str(folder)], env=env, capture_output=True, text=True, timeout=BOUND, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all as they were written" in done.stdout
+    return open_fabric(folder / ".aof", actor="maintainer")
+
+
+def of(fabric: Fabric, title: str) -> list[Handoff]:
+    """The handoffs of a task, oldest first."""
+    (task,) = [one.id for one in fabric.list().tasks if one.title == title]
+    return list(fabric.handoff_list(task=task))
+
+
+def steps(fabric: Fabric, handoff: Handoff) -> list[str]:
+    """What the audit says of a handoff."""
+    return [one.event_type for one in fabric.audit(handoff=handoff.id).records]
+
+
+def test_a_task_goes_from_the_architect_to_the_implementer_to_the_reviewer(fabric: Fabric) -> None:
+    chain = of(fabric, "Token refresh")
+    assert [(one.from_agent, one.to_agent) for one in chain] == [
+        ("architect", "implementer"),
+        ("implementer", "reviewer"),
+    ]
+    assert {tuple(steps(fabric, one)) for one in chain} == {("initiated", "accepted", "completed")}
+    task = fabric.get(chain[0].task_id)
+    assert (task.status, task.owner) == ("done", "reviewer")
+    runs = [(run.agent_id, run.status) for run in fabric.store.attempts(task.id)]
+    assert [agent for agent, _ in runs] == ["architect", "implementer", "reviewer"]
+
+
+def test_the_majority_of_three_reviews_decides(fabric: Fabric) -> None:
+    members = of(fabric, "Is the login safe?")
+    assert sorted((one.to_agent, one.state) for one in members) == [
+        ("ann", "completed"),
+        ("ben", "completed"),
+        ("cas", "failed"),
+    ]
+    group = fabric.handoff_group(str(members[0].broadcast_group_id))
+    assert (group.aggregation, group.state) == ("majority", "success")
+
+
+def test_a_person_has_answered_on_the_command_line(fabric: Fabric) -> None:
+    (asked,) = of(fabric, "May we delete the old data?")
+    assert (asked.to_agent, asked.state, asked.outcome) == ("human", "completed", "success")
+    assert asked.returned is not None
+    assert asked.returned.result is not None
+    assert asked.returned.result.body == "yes, after a backup"
+    assert steps(fabric, asked) == ["initiated", "escalated", "accepted", "completed"]
+
+
+def test_an_agent_that_never_acknowledges_is_passed_over(fabric: Fabric) -> None:
+    first, second = of(fabric, "Describe the login")
+    assert (first.to_agent, first.state, second.to_agent, second.state) == (
+        "silent",
+        "rejected",
+        "writer",
+        "completed",
+    )
+    assert steps(fabric, first) == ["initiated", "timeout", "rejected"]
+
+
+def test_an_agent_that_dies_after_accepting_is_reminded_and_replaced(fabric: Fabric) -> None:
+    first, second = of(fabric, "Move the data")
+    assert (first.to_agent, first.state) == ("fragile", "escalated")
+    assert first.reminded_at is not None
+    assert (second.to_agent, second.state, second.forwarded_from) == ("ann", "completed", first.id)
+    assert steps(fabric, first) == ["initiated", "accepted", "timeout", "escalated"]
+
+
+def test_every_handoff_is_over_and_every_record_is_what_was_written(fabric: Fabric) -> None:
+    assert fabric.handoff_list(state="open") == ()
+    assert fabric.audit_verify().ok
+    assert fabric.doctor().ok

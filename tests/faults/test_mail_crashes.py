@@ -1,0 +1,119 @@
+"""Mail under crashes: whatever step a writer dies at, every message stands in one place, once and whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aof.app.fabric import Fabric
+from aof.core.documents.mailbox import facts
+from aof.core.errors.storage import CommitUnknown
+from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents.mailbox.outline import cards_of
+from aof.stores.filesystem.store import FilesystemStore
+from aof.testing import FakeClock
+from tests.faults.test_documents import deaths, opened
+from tests.support.disks import DyingDisk, Killed, Step, SteppingDisk
+from tests.support.mail import objections
+from tests.support.requirements import requirement
+
+MONDAY = "2026-03-02T09:00:00Z"
+FIRST, SECOND = "MSG-20260302-001", "MSG-20260302-002"
+BODIES = {FIRST: "The first body.", SECOND: "The second body."}
+Act = Callable[[Fabric], object]
+
+
+def send(fabric: Fabric) -> object:
+    return fabric.mail_send("bob", "Third", from_agent="ada", body="The third body.")
+
+
+def ack(fabric: Fabric) -> object:
+    return fabric.mail_ack(FIRST, agent="bob", reason="read")
+
+
+def close(fabric: Fabric) -> object:
+    return fabric.mail_close(FIRST, agent="ada", disposition="resolved", reason="thanks")
+
+
+def _prepared(root: Path) -> None:
+    FilesystemStore.create(str(root), SteppingDisk())
+    fabric = opened(root, FakeClock(MONDAY))
+    for number, body in enumerate(BODIES.values(), 1):
+        fabric.mail_send("bob", f"Number {number}", from_agent="ada", body=body)
+    fabric.close()
+
+
+def _checked(root: Path, boot: str) -> None:
+    """What the log says of each message is what the files say, and mail goes on."""
+    fabric = opened(root, FakeClock(MONDAY), boot=boot)
+    try:
+        closed = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.CLOSED]
+        sent = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.SENT]
+        acked = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.CHANGED]
+        assert {one.message_id for one in fabric.mail_list().messages} == set(sent) - set(closed)
+        text = (root / facts.PATH).read_text()
+        archive = (root / facts.ARCHIVE).read_text() if (root / facts.ARCHIVE).exists() else ""
+        active = [place.title for place in Mailbox(text).outline.cards]
+        assert Counter([*active, *(place.title for place in cards_of(archive))]) == Counter(sent)
+        assert list(Mailbox(text).closed_ids) == closed
+        for one, body in BODIES.items():
+            assert (text + archive).count(f"\n{body}\n") == 1
+            assert len(fabric.mail_show(one).acks) == (one in closed) + (one in acked)
+        assert objections(text) == []
+        assert fabric.mail_check().problems == ()
+        assert fabric.mail_send("bob", "It goes on", from_agent="ada").message_id not in sent
+    finally:
+        fabric.close()
+
+
+@requirement("comms.lifecycle.archive-on-close")
+@pytest.mark.parametrize("act", [send, ack, close], ids=lambda act: act.__name__)
+def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: Path, act: Act) -> None:
+    before = shm_path / "before"
+    _prepared(before)
+    steps = _died(before, shm_path / "counted", act, DyingDisk(swaps=True))
+    assert len(steps) > 3
+    for number, moment in deaths(steps):
+        _died(before, shm_path / "dead", act, DyingDisk(number, moment, swaps=True))
+        try:
+            shutil.copytree(shm_path / "dead", shm_path / "rebooted")
+            _checked(shm_path / "rebooted", "two")
+            _checked(shm_path / "dead", "one")
+        except BaseException as error:
+            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
+            raise
+        shutil.rmtree(shm_path / "dead")
+        shutil.rmtree(shm_path / "rebooted")
+
+
+def _died(before: Path, root: Path, act: Act, disk: DyingDisk) -> list[Step]:
+    shutil.copytree(before, root)
+    fabric: Fabric | None = None
+    try:
+        fabric = opened(root, FakeClock(MONDAY), disk)
+        act(fabric)
+    except (Killed, CommitUnknown):
+        pass
+    finally:
+        if fabric is not None:
+            try:
+                fabric.close()
+            except Killed:
+                fabric.store.locks.close()  # type: ignore[attr-defined]
+    return disk.taken
+
+
+def test_a_mailbox_that_a_power_cut_has_taken_comes_back_from_the_log(shm_path: Path) -> None:
+    _prepared(shm_path / "dead")
+    mailbox = shm_path / "dead" / facts.PATH
+    whole = mailbox.read_bytes()
+    for left in (b"", b"\0" * len(whole), whole[:200] + b"\0" * 400 + whole[600:]):
+        mailbox.write_bytes(left)
+        root = shm_path / "rebooted"
+        shutil.copytree(shm_path / "dead", root)
+        _checked(root, "two")
+        shutil.rmtree(root)

@@ -1,0 +1,1 @@
+"""Tests of audit records as files."""
