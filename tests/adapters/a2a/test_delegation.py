@@ -184,6 +184,17 @@ def test_success_does_not_count_before_every_artifact_is_here(fabric: Fabric) ->
         assert len(peer.messages()) == 1
 
 
+@requirement("task.a2a.completion")
+def test_success_of_the_peer_does_not_count_while_something_that_the_task_declares_is_open(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        task_id = fabric.create("Prove it", constraints={"output": {"evidence": ["tests"]}}).task_id
+        task = run_at(fabric, task_id, peer.address)
+    assert task.status == "blocked"
+    assert task.blocked is not None
+    assert task.blocked.reason.startswith("the peer is done, but: ")
+    assert portable(fabric, task_id)["remoteStatus"] == "completed"
+
+
 @requirement("task.a2a.once")
 def test_repeated_and_late_updates_change_nothing_more(fabric: Fabric) -> None:
     twice = [status("working", "halfway", "s-1"), chunk("all", append=False), status("completed", "done", "s-2")]
