@@ -15,6 +15,7 @@ from aof.adapters.a2a.peer.delegation import Delegation
 from aof.app.fabric import Fabric
 from aof.core.model.task import Task
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support.portable import valid
 
 SETTINGS = 'schemaVersion = 1\n[storage]\ndurability = "relaxed"\n[retry]\nbase = 0.0\n'
 
@@ -44,7 +45,7 @@ def run_at(
 
 def portable(fabric: Fabric, task_id: str) -> dict[str, Any]:
     """The task as the snapshot shows it."""
-    found: dict[str, Any] = next(one for one in fabric.snapshot()["tasks"] if one["taskId"] == task_id)
+    found: dict[str, Any] = next(one for one in valid(fabric.snapshot())["tasks"] if one["taskId"] == task_id)
     return found
 
 
