@@ -1305,6 +1305,10 @@ class Facade:
             type=type, agent=agent, task=task, limit=limit, archived=archived, unseen_by=unseen_by
         )
 
+    def catch_up(self, agent: str, limit: int) -> WorklogView:
+        """What an agent reads when its turn begins: with what others posted since its previous one, archived or not."""
+        return self.services.worklog.catch_up(agent, limit)
+
     def worklog_check(self, text: str | None = None) -> DocumentCheck:
         """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
         return self.services.worklog.worklog_check(text)

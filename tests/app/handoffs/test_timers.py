@@ -191,6 +191,35 @@ def test_a_failed_timeout_fails_the_handoff_and_asks_a_person(team: HandoffTeam)
     assert any("has not returned" in str(one) for one in team.events("handoff.failed", handoff))
 
 
+@requirement("handoff.timeout.fail")
+def test_a_failed_timeout_marks_the_delegated_subtask_as_failed() -> None:
+    eng: dict[str, Any] = {"teams": [{"id": "eng", "orchestrator": "rev"}], **CHAIN}
+    team = HandoffTeam(*({"id": name, "team": "eng"} for name in ("ada", "bob", "rev")), **eng)
+    parent = team.task(agent="ada")
+    team.fabric.claim(parent, agent="ada", ttl=900)
+    child = team.task(parent_id=parent)
+    waits = team.task(depends_on=[child])
+    handoff = accepted(team, task=child, from_agent="ada", on_timeout="fail")
+    team.fabric.claim(child, agent="bob", ttl=900)
+    team.clock.sleep(300)
+    team.actions()
+    team.clock.sleep(2)
+    assert "handoff_timeout" in team.actions()
+    failed = team.fabric.get(child)
+    assert (failed.status, failed.lease) == ("deadletter", None)
+    assert failed.last_error is not None
+    assert (failed.last_error.code, failed.last_error.cause) == ("handoff_timeout", "timed_out")
+    assert "has not returned" in failed.last_error.message
+    assert team.fabric.get(waits).status == "blocked"
+    assert team.fabric.get(parent).status == "in-progress"
+    assert [one["notify"] for one in team.events("handoff.failed", handoff)] == ["rev"]
+    asked = team.last(handoff)
+    assert team.actions() == [], "the request for a person stays open"
+    assert (team.now(asked).to_agent, team.now(asked).state) == ("human", "requested")
+    team.fabric.handoff_answer(asked.id, text="do it without")
+    assert team.now(asked).state == "completed"
+
+
 def test_a_queued_handoff_is_delivered_when_its_receiver_has_room() -> None:
     team = HandoffTeam({"id": "bob", "concurrency": 1})
     busy = team.task(agent="bob")

@@ -252,7 +252,9 @@ def test_where_nobody_is_named_to_judge_every_agent_judges_the_others() -> None:
 def test_a_worker_cannot_do_away_with_the_review_of_its_own_work(world: World) -> None:
     task = world.into("in-progress")
     edit = {"changes": {"metadata": {"reviewRequired": False}}}
-    assert world.refuse(c.Edit, task, "ada", **edit).code == "self_approval"
+    refusal = world.refuse(c.Edit, task, "ada", **edit)
+    assert refusal.code == "self_approval"
+    assert "may not change whether its work is reviewed (reviewRequired)" in refusal.message
     world.act(c.Edit, task, "lea", **edit)
 
 

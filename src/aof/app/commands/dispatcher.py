@@ -86,10 +86,8 @@ class Dispatcher:
     def command(self, kind: type[OnTask], given: dict[str, Any]) -> OnTask:
         """A command from values that a caller gave; raises InvalidInput."""
         given = given | {"actor": given.get("actor") or self._principal.actor}
-        try:
-            return msgspec.convert(given, prepare_type(kind))
-        except msgspec.ValidationError as error:
-            raise invalid(str(error), kind, given) from None
+        command: OnTask = values(kind, given)
+        return command
 
     def on_task(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Done:
         """Dispatch a command about one task, in the name of the caller's run where that holds the task."""
@@ -107,6 +105,14 @@ class Dispatcher:
         """The same, answered with the status that the task has now."""
         task = require_task(self.on_task(kind, task_id, **given))
         return results.Moved(task_id=task.id, status=task.status)
+
+
+def values(kind: type[Any], given: dict[str, Any]) -> Any:
+    """A struct from values that a caller gave; raises InvalidInput, which names the field as the caller knows it."""
+    try:
+        return msgspec.convert(given, prepare_type(kind))
+    except msgspec.ValidationError as error:
+        raise invalid(str(error), kind, given) from None
 
 
 def require_task(done: Done) -> Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from aof.app.documents import reading, worklog_check
@@ -203,21 +203,31 @@ class WorklogService:
 
         `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
         """
+        full = self._environment.lookup.resolve(task) if task else None
+        unseen = seen.unseen_by(self._environment, unseen_by) if unseen_by is not None else None
+
+        def wanted(one: EntryEnvelope) -> bool:
+            return (
+                type in (None, one.event_type)
+                and agent in (None, one.actor)
+                and (full is None or full in one.links)
+                and (unseen is None or unseen(one))
+            )
+
+        return self._view(wanted, limit, archived=archived)
+
+    def catch_up(self, agent: str, limit: int) -> WorklogView:
+        """What an agent reads when its turn begins: with what others posted since its previous one, archived or not."""
+        return self._view(seen.since_previous_turn(self._environment, agent), limit, archived=True)
+
+    def _view(self, wanted: Callable[[EntryEnvelope], bool], limit: int | None, *, archived: bool) -> WorklogView:
         here = self._environment
         seq, now = here.store.head(), here.clock.now()
-        full = here.lookup.resolve(task) if task else None
         found = reading.texts(here, NAME, PATH, ARCHIVE, CHARTER)
         known, old = parse(found[PATH]), parse(found[ARCHIVE])
         entries = (*old.entries, *known.entries)
-        shown = list(envelope.envelopes(entries, session_id(found[CHARTER])))[0 if archived else len(old.entries) :]
-        shown = [
-            one
-            for one in shown
-            if type in (None, one.event_type) and agent in (None, one.actor) and (full is None or full in one.links)
-        ]
-        if unseen_by is not None:
-            unseen = seen.unseen_by(here, unseen_by)
-            shown = [one for one in shown if unseen(one)]
+        every = list(envelope.envelopes(entries, session_id(found[CHARTER])))[0 if archived else len(old.entries) :]
+        shown = [one for one in every if wanted(one)]
         last = shown if limit is None else shown[max(len(shown) - limit, 0) :]
         return WorklogView(
             as_of=iso(now),

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from aof.app.commands.dispatcher import values
 from aof.app.handoffs import chain, handoff_results, lookup
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
+from aof.core.handoffs.lifecycle.proposal import HandoffProposal
 from aof.core.model.org_chart import HUMAN
 from aof.ports.lists import Query
 
@@ -63,7 +65,7 @@ class HandoffService:
         actor: str | None = None,
     ) -> StartedHandoff:
         """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        given = {
+        proposal = {
             "type": type,
             "to": list(to),
             "reason": reason,
@@ -87,7 +89,8 @@ class HandoffService:
             "budget": budget,
             "deadline": deadline,
         }
-        done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=given)
+        asked = values(HandoffProposal, proposal)
+        done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
         records = {one.id: one for one in self._records(done)}
         first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]

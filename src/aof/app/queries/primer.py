@@ -6,10 +6,13 @@ The mailbox learns that the agent's turn begins; nothing else changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+from aof.app.documents import worklog_brief
 from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
+from aof.core.errors.base import AofError
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
 
@@ -33,7 +36,7 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
     if charter := list(brief.charter_brief(fabric, agent)):
         lines += ["", *charter]
-    for part in mail_brief.mail_brief(mail):
+    for part in (*mail_brief.mail_brief(mail), *_overdue(fabric, agent), *_worklog(fabric, agent)):
         lines += ["", part]
     lines += _handed(fabric.handoff_inbox(agent), agent)
     lines += [
@@ -46,6 +49,22 @@ def prime(fabric: Fabric, agent: str) -> str:
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _overdue(fabric: Fabric, agent: str) -> list[str]:
+    """The agent's own messages that nobody has acknowledged in time."""
+    with suppress(AofError):
+        sent = fabric.mail_list(from_agent=agent)
+        own = {one.message_id: one for one in sent.messages}
+        late = [f"{one.message_id} to {own[one.message_id].receiver}" for one in sent.overdue if one.message_id in own]
+        return [f"Overdue, not acknowledged in time: {', '.join(late)}"] if late else []
+    return []
+
+
+def _worklog(fabric: Fabric, agent: str) -> list[str]:
+    with suppress(AofError):  # an agent that cannot get it can still work
+        return worklog_brief.worklog_brief(fabric.catch_up(agent, worklog_brief.MOST))
+    return []
 
 
 def _handed(waiting: Sequence[Handoff], agent: str) -> list[str]:

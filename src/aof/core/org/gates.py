@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.org import NotAllowed, Unauthenticated
+from aof.core.errors.org import NotAllowed, SelfApproval, Unauthenticated
 from aof.core.model import commands as c
 from aof.core.model.records import Records
 from aof.core.model.task import Task
@@ -53,7 +53,12 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
     if is_person(chart, agent, policy.maintainers):
         return None
     if runs and "reviewRequired" in fields:
-        return self_approval(task, agent)
+        return SelfApproval(
+            f"{agent} has worked on {task.id} and may not change whether its work is reviewed (reviewRequired)",
+            "leave reviewRequired to the task's creator, a lead or a maintainer",
+            Call("show", {"task_id": task.id}),
+            agent=agent,
+        )
     if agent in policy.maintainers:
         return None
     lead = chart is not None and kind_of(chart, agent, policy.maintainers) == "lead"

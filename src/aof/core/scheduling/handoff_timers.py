@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.model.handoffs.record import Handoff
-from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
 from aof.core.model.times import duration_ms, iso, millis
@@ -58,7 +57,7 @@ def planned(view: View) -> list[Action]:
 
 def _settled(view: View, task: Task, handoff: Handoff) -> Timer | None:
     """A task that is over ends its handoffs: what was done under one is its return, all else is withdrawn."""
-    if task.status not in FINISHED:
+    if handoff.outlives(task.status):
         return None
     works = handoff.state == "accepted" and handoff.type == "delegation"
     action = _ENDINGS.get(task.status, "handoff_withdraw") if works else "handoff_withdraw"

@@ -140,6 +140,8 @@ def _work(kind: EventType, said: Said, actor: str, moment: str) -> str | AofErro
 
 def _incomplete(kind: EventType, said: Said, status: str, lists: dict[str, tuple[str, ...] | None]) -> AofError | None:
     """What a full handoff lacks."""
+    if not status:
+        return _missing("status", kind, f"give one of {', '.join(STATUSES)}; for one line, use quick")
     if (wrong := limits.choice("status", status, STATUSES)) is not None:
         return wrong
     if (kind == "task.completed") != (status == "Complete"):

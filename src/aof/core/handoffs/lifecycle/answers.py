@@ -58,7 +58,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             return Decision()
         if handoff.state not in UNANSWERED:
             return closed(handoff)
-        if refusal := over(task) or self._unable(records, handoff):
+        if refusal := (None if handoff.outlives(task.status) else over(task)) or self._unable(records, handoff):
             return refusal
         claim = ownership.claiming(task, handoff.to_agent, self.secret_digest) if self.begin else None
         taken = ownership.taken(records, task, handoff, now, decide, claim)

@@ -69,7 +69,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         """Everything is checked before anything is sent."""
         asked = self.proposal
         refusal = (
-            malformed(asked, self.acting)
+            malformed(asked, self.acting, task.id)
             or over(task)
             or graph.being_cancelled(task)
             or targets.unknown(records.policy, self.acting, *asked.to)

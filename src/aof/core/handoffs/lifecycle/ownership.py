@@ -19,7 +19,8 @@ from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import leases
-from aof.core.tasks.attempts import close_run
+from aof.core.tasks.attempts import close_run, failure
+from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.transitions import to_blocked, transition
 
 HANDED_OVER = "handed_over"
@@ -51,6 +52,16 @@ def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft,
         return ()
     closed = close_run(task, now, status="cancelled", code="blocked", message=reason)
     return (*closed, to_blocked(task, now, kind="blocked", reason=reason, by=handoff.to_agent))
+
+
+def given_up(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """A delegated subtask whose result did not come has failed; work on the sender's own task goes on."""
+    subtask = handoff.type == "delegation" and task.parent_id is not None and not holds(task, handoff.from_agent)
+    if not subtask or task.gated or not allows(task.status, "deadletter"):
+        return ()
+    what: dict[str, Any] = {"code": "handoff_timeout", "message": reason, "cause": "timed_out"}
+    closed = close_run(task, now, status="failed", **what)
+    return (*closed, *dead_lettered(records, task, now, reason=reason, error=failure(task, now, **what)))
 
 
 def wait_reason(handoff: Handoff) -> str:

@@ -58,22 +58,24 @@ class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
     trigger: Trigger | None = None
 
 
-def malformed(asked: HandoffProposal, sender: str) -> AofError | None:
+def malformed(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
     """What is wrong with a proposal, whatever it is about."""
     return (
         limits.text("reason", asked.reason, limits.REASON, required=True)
         or limits.text("rationale", asked.rationale, limits.NOTES)
-        or _bad_targets(asked, sender)
-        or _bad_return(asked)
-        or _bad_rationale(asked)
+        or _bad_targets(asked, sender, task_id)
+        or _bad_return(asked, sender, task_id)
+        or _bad_rationale(asked, sender, task_id)
         or bad_capabilities("capabilities", list(asked.capabilities))
         or _bad_figures(asked)
     )
 
 
-def _bad_targets(asked: HandoffProposal, sender: str) -> AofError | None:
+def _bad_targets(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
     if not asked.to and asked.type != "escalation":
-        return InvalidInput("'to' must name an agent", "say who gets it", _example(asked), parameter="to")
+        return InvalidInput(
+            "'to' must name an agent", "say who gets it", _example(asked, sender, task_id), parameter="to"
+        )
     problem = limits.names(**{"from_agent": sender} | {f"to[{n}]": one for n, one in enumerate(asked.to)})
     if problem or len(asked.to) > MOST_TARGETS:
         return problem or InvalidInput(f"'to' names {len(asked.to)} agents, the limit is {MOST_TARGETS}", "name fewer")
@@ -86,7 +88,7 @@ def _bad_targets(asked: HandoffProposal, sender: str) -> AofError | None:
     return None
 
 
-def _bad_return(asked: HandoffProposal) -> AofError | None:
+def _bad_return(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
     kind = KINDS[asked.type]
     if asked.timeout is not None and duration_ms(asked.timeout) is None:
         return InvalidInput(f"'timeout' is no duration: {asked.timeout[:80]!r}", f"use one such as {EXAMPLES}")
@@ -94,7 +96,7 @@ def _bad_return(asked: HandoffProposal) -> AofError | None:
         return InvalidInput(
             f"a {asked.type} needs 'timeout': how long the sender waits for the result",
             "say how long",
-            _example(asked),
+            _example(asked, sender, task_id),
             parameter="timeout",
         )
     if asked.aggregation is not None and not kind.several:
@@ -102,13 +104,13 @@ def _bad_return(asked: HandoffProposal) -> AofError | None:
     return limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
 
 
-def _bad_rationale(asked: HandoffProposal) -> AofError | None:
+def _bad_rationale(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
     if not KINDS[asked.type].rationale or asked.rationale.strip():
         return None
     return InvalidInput(
         f"an {asked.type} needs 'rationale' (audit.decision_rationale): why it goes beyond the sender",
         "say why",
-        _example(asked),
+        _example(asked, sender, task_id),
         parameter="rationale",
     )
 
@@ -139,8 +141,9 @@ def required(given: tuple[Any, ...]) -> tuple[str | RequiredCapability, ...]:
     )
 
 
-def _example(asked: HandoffProposal) -> Call:
-    given: dict[str, Any] = {"type": asked.type, "to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
+def _example(asked: HandoffProposal, sender: str, task_id: str) -> Call:
+    given: dict[str, Any] = {"type": asked.type, "task_id": task_id, "from_agent": sender}
+    given |= {"to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
     given |= {"timeout": "30m"} if KINDS[asked.type].timeout else {}
     given |= {"rationale": "…"} if KINDS[asked.type].rationale else {}
     return Call("handoff_new", given)

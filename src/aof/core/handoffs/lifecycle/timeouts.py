@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from aof.core.handoffs.lifecycle import checks, targets
+from aof.core.handoffs.lifecycle import checks, ownership, targets
 from aof.core.handoffs.lifecycle.answers import released, turned_down
 from aof.core.handoffs.lifecycle.command import OnHandoff, load_of
 from aof.core.handoffs.lifecycle.forwarding import climbed, closed, to_person
 from aof.core.handoffs.lifecycle.steps import audited, ended, rejected, step
-from aof.core.model.commands import Decide
+from aof.core.model.commands import DeadLetter, Decide, NeedsOf
 from aof.core.model.events import Draft
 from aof.core.model.handoffs.record import MAX_RESENDS, UNANSWERED, Handoff
-from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.validation import limits
 
@@ -80,6 +80,14 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
     state: str
     reason: str
 
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """Also the tasks that wait for a subtask which fails by this."""
+        base = super().needs(known, needs)
+        more = needs(DeadLetter(actor=self.actor, task_id=self.task_id, reason=self.reason), known)
+        write = base.write | more.write
+        read = (base.read | more.read) - write
+        return _replace(base, write=write, read=read, dependents=more.dependents, above=base.above | more.above)
+
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """What was answered or returned in the meantime is left alone."""
         if handoff.state != self.state or not handoff.is_open:
@@ -105,7 +113,8 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
         if policy == "retry" and handoff.resends < MAX_RESENDS:
             return (resent(handoff, self.reason),)
         if policy == "fail" or handoff.type == "broadcast":
-            return failed(records, task, handoff, self.reason, now)
+            lost = ownership.given_up(records, task, handoff, self.reason, now)
+            return (*lost, *failed(records, task, handoff, self.reason, now))
         return climbed(records, task, handoff, self.reason, now)
 
 

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.core.model.org_chart import Risk
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.org_chart import HUMAN, Risk
 
 HandoffType = Literal["sequential", "delegation", "broadcast", "escalation"]
 HandoffState = Literal["queued", "requested", "deferred", "accepted", "rejected", "escalated", "completed", "failed"]
@@ -265,6 +266,11 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_open(self) -> bool:
         """Whether something is still to come of it."""
         return self.state in OPEN
+
+    def outlives(self, status: str) -> bool:
+        """Whether it goes on when its task has this status: of a failed one, a person says what becomes of it."""
+        asks = self.to_agent == HUMAN and self.forwarded_from is not None
+        return status not in FINISHED or (status == "deadletter" and asks)
 
 
 def age(handoff: Handoff) -> tuple[str, str, int]:

@@ -43,9 +43,10 @@ def _asked(context: Context, action: str, given: dict[str, Any]) -> Any:
 def _check(context: Context, path: str | None, given: dict[str, Any]) -> Answer:
     """Exit 0: in order; 1: something is wrong; 2: the file cannot be read."""
     if path is not None:
-        text = _read(path)
-        if text is None:
-            detail = f"{path} cannot be read as text"
+        try:
+            text = _read(path)
+        except (OSError, UnicodeDecodeError) as error:
+            detail = f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
             data = {"ok": False, "problems": [{"line": 0, "code": "unreadable", "detail": detail}]}
             return Answer(data, lambda screen: screen.line(detail), _UNREADABLE)
         given["text"] = text
@@ -62,13 +63,9 @@ def _check(context: Context, path: str | None, given: dict[str, Any]) -> Answer:
     return Answer(report, text_of, 0 if report.ok else _PROBLEMS)
 
 
-def _read(path: str) -> str | None:
-    """The text of a file; None where there is no text to read."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            return file.read(_LARGEST).decode()
-    except (OSError, UnicodeDecodeError):
-        return None
+def _read(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+        return file.read(_LARGEST).decode()
 
 
 def _sent(screen: Screen, sent: Any) -> None:

@@ -85,8 +85,10 @@ def _show(context: Context, given: dict[str, Any]) -> Answer:
 
 def _check(context: Context, given: dict[str, Any]) -> Answer:
     path = given.pop("text", None)
-    found = context.fabric.worklog_check(file_text(path) if path is not None else None, **given)
-    return checked(found, path or "WORKLOG.md")
+    if path is None:
+        return checked(context.fabric.worklog_check(**given), "WORKLOG.md")
+    found = context.fabric.worklog_check(file_text(path), **given)
+    return checked(type(found)(ok=found.ok, problems=[one | {"path": path} for one in found.problems]), path)
 
 
 def checked(found: Any, name: str) -> Answer:
