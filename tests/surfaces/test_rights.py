@@ -94,6 +94,9 @@ def test_everybody_reads(column: Column) -> None:
     needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     needed["handoff_chain"] = on_task
+    ran = fabric.create("Ran").task_id
+    fabric.claim(ran, agent=PERSON)
+    needed["output"] = {"taskId": ran}
     needed |= {"workflow_show": {"name": task_id}, "context_show": on_task}
     for name in READS:
         if name in ("handoff_show", "handoff_group"):

@@ -95,6 +95,10 @@ class Unit(Protocol):
         """How many files, and how many lines in them, a path among the task's own files has; what is missing is one."""
         ...
 
+    def digest(self, task_id: str, ref: str) -> str | None:
+        """The SHA-256 of one of the task's own files; None where there is none, or it is very large."""
+        ...
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -277,3 +278,25 @@ def test_a_ref_leads_to_its_file_wherever_the_task_moves(room: Room, camera: Cam
         assert all(camera.resolve(ref) for ref in (*proofs, *task["evidenceRefs"]))
         folders.add(room.file(task_id).parent)
     assert len(folders) == 3
+
+
+@requirement("task.record.artifacts-and-evidence", "task.graph.edge-fields")
+def test_artifacts_and_evidence_are_known_by_their_content(room: Room, camera: Camera, fabric: Fabric) -> None:
+    task_id = room.task("in-progress")
+    produced, proof, large = produce(room, task_id, "a.md", "proof.txt", "large.bin")
+    folder = room.file(task_id).with_suffix("")
+    (folder / large).write_bytes(bytes(5 * 1024 * 1024))
+    (folder / "outputs/link.md").symlink_to(room.root / "aof.toml")
+    fabric.link(task_id, "evidence", proof, reason="seen")
+    fabric.link(task_id, "evidence", "https://ci.example/7")
+    fabric.link(task_id, "evidence", "outputs/link.md")
+    fabric.complete(task_id, agent="ada", deliverables=[produced, large, "outputs/gone.md"])
+    (room.file(task_id).with_suffix("") / produced).write_text("changed afterwards")
+    edges = camera.edges(task_id)
+    hashes = {target.rpartition("/")[2]: edge.get("sha256") for (_, target), edge in edges.items()}
+    assert hashes["a.md"] == hashlib.sha256(b"this is a.md").hexdigest(), "what was delivered, not what lies there now"
+    assert hashes["proof.txt"] == hashlib.sha256(b"this is proof.txt").hexdigest()
+    assert [hashes[name] for name in ("7", "link.md", "large.bin", "gone.md")] == [None] * 4
+    task = camera.task(task_id)
+    assert task["artifacts"][0]["sha256"] == hashes["a.md"]
+    assert task["attempts"][0]["outputRefs"][1]["sha256"] == hashes["a.md"]

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from aof.app.runs.brief import brief
+from aof.app.runs.brief import EarlierRun, brief
 from aof.app.runs.fenced_text import quoted
 from aof.core.validation.visible import visible, visible_line
 from aof.testing import memory_fabric
@@ -38,7 +38,7 @@ def briefed(**given: object) -> str:
     fabric = memory_fabric(actor="mallory")
     task_id = fabric.create(**({"title": "Do it"} | given)).task_id  # type: ignore[arg-type]
     run = fabric.claim(task_id, agent="ada").run_id
-    return brief(fabric.get(task_id), run, fabric.store.attempts(task_id)[:-1])
+    return brief(fabric.get(task_id), run, [EarlierRun(one) for one in fabric.store.attempts(task_id)[:-1]])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,9 @@ def test_what_an_earlier_run_said_is_text_by_others() -> None:
     task_id = fabric.create("Do it", max_attempts=5).task_id
     fabric.claim(task_id, agent="eve")
     fabric.fail(task_id, agent="eve", message=f"x\n```\n{FORGED}")
-    text = brief(fabric.get(task_id), "RUN-2026-01-05-001-2", fabric.store.attempts(task_id))
+    text = brief(
+        fabric.get(task_id), "RUN-2026-01-05-001-2", [EarlierRun(one) for one in fabric.store.attempts(task_id)]
+    )
     assert outside(text).count("## How to report") == 1
     assert "run 1 by eve failed" in text
 
@@ -89,3 +91,8 @@ def test_what_people_write_stays_as_it_is() -> None:
 @settings(max_examples=300, deadline=None)
 def test_no_text_closes_its_own_block(text: str) -> None:
     assert outside(quoted(text, "x")).strip() == "Text by others (x):"
+
+
+def test_who_must_report_criteria_is_told_how() -> None:
+    assert '--acceptance "' in outside(briefed(acceptance=["it works"]))
+    assert "--acceptance" not in briefed()

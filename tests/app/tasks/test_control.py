@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.app.runs.brief import brief
+from aof.app.scheduler.work import earlier_runs
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed
 from tests.support.requirements import requirement
@@ -209,3 +211,23 @@ def test_one_task_can_be_read_whole_also_when_it_is_archived(room: Room, fabric:
         assert shown["relationships"] == [{"kind": "source_task", "targetId": source}]
         assert shown.items() >= {"title": f"One that is {status}", "body": shown["body"]}.items()
     room.refused("task_not_found", fabric.show, "TASK-1999-01-01-001")
+
+
+@requirement("task.control.resume")
+def test_a_resumed_task_goes_on_from_its_checkpoints(room: Room, fabric: Fabric) -> None:
+    task_id = room.task()
+    first = fabric.claim(task_id, agent="ada")
+    fabric.progress(task_id, percent=40, facts={"partial": "rows 1-400"}, run=first.run_id)
+    reached = room.events(task_id, "task.progress")[0].seq
+    fabric.pause(task_id, reason="at night")
+    assert fabric.resume(task_id).status == "ready"
+    second = fabric.claim(task_id, agent="bob")
+    earlier = earlier_runs(fabric.store, task_id, second.attempt)
+    said = brief(fabric.get(task_id), second.run_id, earlier)
+    assert "run 1 by ada cancelled: paused, at night" in said
+    assert f"- run 1 by ada: see `aof show {task_id} --at {reached}`" in said
+    assert fabric.show(task_id, at=reached)["progress"]["partial"] == "rows 1-400"
+    assert [one["runId"] for one in room.attempts(task_id)] == [first.run_id, second.run_id]
+    for other in (task_id, room.task(), room.task("blocked"), room.task("done")):
+        status = fabric.get(other).status
+        assert room.idle(fabric.resume, other).status == status

@@ -214,8 +214,9 @@ def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
 
 
 def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
-    if not (wanted.handoffs or wanted.files or wanted.sizes):
+    if not (wanted.handoffs or wanted.files or wanted.sizes or wanted.digests):
         return
+    records.digests |= {(task_id, ref): unit.digest(task_id, ref) for task_id, ref in wanted.digests}
     records.sizes |= {(task_id, ref): unit.size(task_id, ref) for task_id, ref in wanted.sizes}
     for task_id in wanted.handoffs:
         records.handoffs[task_id] = unit.handoffs(task_id)

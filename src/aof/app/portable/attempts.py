@@ -75,7 +75,9 @@ def _outputs(life: Life, attempt: Attempt) -> list[Ref]:
     found: list[Ref] = []
     if result is not None and attempt.reported is not None:
         found.append({"kind": "result", "ref": event_ref(attempt.reported), "outcome": result.outcome})
-        found += [{"kind": "artifact", "ref": file_ref(life.task.id, path)} for path in result.deliverables or ()]
+        for path in result.deliverables or ():
+            known = {"sha256": attempt.digests[path]} if path in attempt.digests else {}
+            found.append({"kind": "artifact", "ref": file_ref(life.task.id, path)} | known)
     for stream, told in attempt.output.items():
         ref = run_ref(attempt.run.run_id, str(told["path"]).rpartition("/")[2])
         found.append({"kind": stream, "ref": ref, "bytes": told["bytes"], "kept": told["kept"]})

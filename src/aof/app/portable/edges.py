@@ -43,7 +43,7 @@ def _all(scene: Scene, life: Life) -> Iterator[Edge]:
     for link in life.task.links:
         if link.kind == "handoff":
             continue  # its record is evidence, see below
-        yield _edge(link.kind, link.target_id, "active", link.created_at, reason=link.reason)
+        yield _hashed(_edge(link.kind, link.target_id, "active", link.created_at, reason=link.reason), link.sha256)
     yield from _agents(scene, life)
     yield from _artifacts(life)
     yield from _evidence(life)
@@ -102,7 +102,8 @@ def _artifacts(life: Life) -> Iterator[Edge]:
         for path in (result.deliverables or ()) if result is not None else ():
             assert result is not None
             target = file_ref(life.task.id, path)
-            yield _edge("produced_artifact", target, "active", result.completed_at, reason=attempt.run.run_id)
+            edge = _edge("produced_artifact", target, "active", result.completed_at, reason=attempt.run.run_id)
+            yield _hashed(edge, attempt.digests.get(path))
     for handoff in life.handoffs.values():
         if handoff.request is None:
             continue
@@ -128,6 +129,11 @@ def _evidence(life: Life) -> Iterator[Edge]:
         target = handoff_ref(handoff.id)
         why = handoff.acceptance.reason if handoff.acceptance is not None else None
         yield _edge("evidence", target, _HANDED[handoff.state], handoff.created_at, moved, why)
+
+
+def _hashed(edge: Edge, sha256: str | None) -> Edge:
+    """An edge that knows the content at its other end."""
+    return edge if sha256 is None else edge | {"sha256": sha256}
 
 
 def _edge(  # noqa: PLR0917 - in the order of the keys

@@ -61,7 +61,7 @@ EDGE = _object(
         "createdAt": _TIME,
         "updatedAt": _TIME,
     },
-    {"reason": _SHORT},
+    {"reason": _SHORT, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 )
 _ATTEMPT = _object(
     {

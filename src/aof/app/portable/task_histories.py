@@ -23,7 +23,7 @@ _MAKING = frozenset({"task.created", "task.restored", "task.updated", "task.depe
 class Attempt:
     """One run: the events that it began with and reported by, and the last one to go on from."""
 
-    __slots__ = ("began", "checkpoint", "output", "reported", "result", "run")
+    __slots__ = ("began", "checkpoint", "digests", "output", "reported", "result", "run")
 
     def __init__(self, run: Run, began: int) -> None:
         self.run = run
@@ -32,6 +32,7 @@ class Attempt:
         self.reported: int | None = None
         self.checkpoint: int | None = None
         self.output: dict[str, Any] = {}
+        self.digests: dict[str, str] = {}
 
 
 class Review:
@@ -96,6 +97,7 @@ class Life:
         attempt = self._attempt(event.run_id)
         if attempt is not None:
             attempt.result, attempt.reported = result_of(event), event.seq
+            attempt.digests = event.payload.get("digests", {})
             if attempt.result.outcome == "partial":
                 attempt.checkpoint = event.seq
 

@@ -110,7 +110,12 @@ def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
 
 def _artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
     kinds = {"produced_artifact": "produced", "consumed_artifact": "consumed"}
-    return [{"kind": kinds[edge["kind"]], "ref": edge["targetId"]} for edge in relationships if edge["kind"] in kinds]
+    return [
+        {"kind": kinds[edge["kind"]], "ref": edge["targetId"]}
+        | ({"sha256": edge["sha256"]} if "sha256" in edge else {})
+        for edge in relationships
+        if edge["kind"] in kinds
+    ]
 
 
 def _delivery(scene: Scene, life: Life) -> dict[str, Any]:

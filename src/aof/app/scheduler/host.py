@@ -21,7 +21,7 @@ from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
 from aof.app.runs.grant import holding
 from aof.app.scheduler.steps import Steps
-from aof.app.scheduler.work import work_of
+from aof.app.scheduler.work import earlier_runs, work_of
 from aof.core.errors.base import AofError, Conflict, NotFound
 from aof.core.errors.runs import RunnerFailed
 from aof.core.model import commands as c
@@ -140,7 +140,7 @@ class Hosting:
         lease, hop = holding(whole, claimed.run_id)
         if lease is None or lease.run_id != claimed.run_id:
             return "somebody ended the run at once"
-        earlier = [one for one in self._fabric.store.attempts(whole.id) if one.attempt < claimed.attempt]
+        earlier = earlier_runs(self._fabric.store, whole.id, claimed.attempt)
         handed, mail = self._fabric.store.handoffs((whole,)), self._fabric.turn_began(agent.id, "runner")
         work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail)
         try:

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
-from aof.app.runs.brief import brief
+from aof.app.runs.brief import EarlierRun, brief
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent
-from aof.core.model.run import Run
 from aof.core.model.task import Task
 from aof.ports.runner import Work
+from aof.ports.store import Store
 
 _GRACE = 5.0
 _NONCE = 16  # bytes
@@ -24,7 +24,7 @@ def work_of(
     agent: Agent,
     claimed: Claimed,
     hop: str | None,
-    earlier: Iterable[Run],
+    earlier: Iterable[EarlierRun],
     *,
     handoffs: Iterable[Handoff] = (),
     mail: Inbox,
@@ -46,7 +46,7 @@ def work_of(
         brief=brief(
             task,
             claimed.run_id,
-            [one for one in earlier if one.hop == hop],
+            [one for one in earlier if one.run.hop == hop],
             hop,
             handed=_under(handoffs, agent.id),
             mail=mail.messages,
@@ -56,6 +56,14 @@ def work_of(
         messages=runner.messages,
         grace=(runner.grace_ms or _GRACE * 1000) / 1000,
     )
+
+
+def earlier_runs(store: Store, task_id: str, attempt: int) -> list[EarlierRun]:
+    """The task's runs before this one, each with the last event to go on from."""
+    runs = [one for one in store.attempts(task_id) if one.attempt < attempt]
+    history = store.events(task_id=task_id) if runs else ()
+    reached = {event.run_id: event.seq for event in history if event.type == "task.progress"}
+    return [EarlierRun(run, reached.get(run.run_id)) for run in runs]
 
 
 def _under(handoffs: Iterable[Handoff], agent: str) -> list[Handoff]:

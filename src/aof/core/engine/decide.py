@@ -169,6 +169,10 @@ def _alert(records: Records, command: c.Alert, now: int) -> Verdict:
     return maintenance.alert(records, command, now)
 
 
+def _deliver(records: Records, command: c.RecordDelivery, now: int) -> Verdict:
+    return delivery.record(records, command, now)
+
+
 def _import_edit(records: Records, command: c.ImportEdit, now: int) -> Verdict:
     return manual_edit.import_edit(records, command, now)
 
@@ -183,7 +187,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.RecordHeartbeat: lease.heartbeat,
     c.Release: lease.release,
     c.ReportProgress: _report,
-    c.RecordDelivery: delivery.record,
+    c.RecordDelivery: _deliver,
     c.Update: _update,
     c.Edit: edit.edit,
     c.Complete: completion.complete,

@@ -18,10 +18,11 @@ from aof.core.model.records import Needs, Records
 from aof.core.org import capacity, membership
 from aof.core.org.budgets import reports
 from aof.core.runs import reported_result
-from aof.core.tasks import manual_edit
+from aof.core.tasks import declared, manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.declared import required_files
+from aof.core.tasks.links import TO_FILES
 from aof.core.validation import limits
+from aof.core.validation.output import escaping
 
 _GRAPH = frozenset({"graph"})
 
@@ -98,6 +99,7 @@ def _running(command: c.OnTask, known: Known) -> frozenset[str]:
 def _completing(command: c.Complete, known: Known) -> Needs:
     """A report ends a run; in a workflow it may also kill the task. What it delivers is measured where that counts."""
     base = _finishing(_starting(command, known), command, known)
+    base = msgspec.structs.replace(base, digests=_delivered(command))
     task = known.task(command.task_id)
     if known.records.policy.org is not None and command.deliverables:
         base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
@@ -109,12 +111,23 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
 
 
+def _delivered(command: c.Complete) -> frozenset[tuple[str, str]]:
+    """What is delivered is known by its content."""
+    paths = command.deliverables if len(command.deliverables) <= limits.ITEMS else ()
+    return frozenset((command.task_id, path) for path in paths if _is_inside(path))
+
+
+def _is_inside(ref: str) -> bool:
+    """Whether it can name a file of the task."""
+    return limits.line("ref", ref, limits.REASON) is None and escaping(("ref", ref)) is None
+
+
 def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
     """What may finish a task looks for the files that the task requires, and tells those that wait for it."""
     task = known.task(command.task_id)
     if task is None:
         return base
-    files = base.files | required_files(task)
+    files = base.files | declared.required_files(task)
     reviewed = task.status != "review" and task.metadata.get("reviewRequired") is not False
     if reviewed:
         return msgspec.structs.replace(base, files=files) if files else base
@@ -215,7 +228,9 @@ def _link(command: c.AddLink, known: Known) -> Needs:
         parent = known.gatekeepers(command.target_id)
         above = parent.above | ids([command.target_id])
         return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
-    return Needs(write=own, read=frozenset(ids([command.target_id])) - own)
+    inside = command.kind in TO_FILES and _is_inside(command.target_id)
+    digests = frozenset({(command.task_id, command.target_id)}) if inside else frozenset()
+    return Needs(write=own, read=frozenset(ids([command.target_id])) - own, digests=digests)
 
 
 def _update(command: c.Update, known: Known) -> Needs:

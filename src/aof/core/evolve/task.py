@@ -190,7 +190,8 @@ def _linked(task: Task, event: Event) -> dict[str, Any]:
     links = tuple(link for link in task.links if (link.kind, link.target_id) != edge)
     if event.type == "task.link.added":
         reason = event.payload.get("reason")
-        links += (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp, reason=reason),)
+        digest = event.payload.get("sha256")
+        links += (Link(kind=edge[0], target_id=edge[1], created_at=event.timestamp, reason=reason, sha256=digest),)
     return {"links": links}
 
 

@@ -25,7 +25,7 @@ class Records(msgspec.Struct, kw_only=True):
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
     `documents` are texts by the name of their file, such as `WORKLOG.md`.
     `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
-    own files.
+    own files, and `digests` the SHA-256 of single ones.
     """
 
     policy: Policy = Policy()
@@ -44,6 +44,7 @@ class Records(msgspec.Struct, kw_only=True):
     held: dict[str, tuple[str, ...]] = {}
     file_locks: dict[str, tuple[FileLock, ...]] = {}
     sizes: dict[tuple[str, str], tuple[int, int]] = {}
+    digests: dict[tuple[str, str], str | None] = {}
     key_owners: dict[str, str | None] = {}
     documents: dict[str, str] = {}
 
@@ -84,6 +85,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     documents: frozenset[str] = frozenset()
     file_locks: bool = False
     sizes: frozenset[tuple[str, str]] = frozenset()
+    digests: frozenset[tuple[str, str]] = frozenset()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

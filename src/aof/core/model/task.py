@@ -102,12 +102,13 @@ class Key(_Part, frozen=True, kw_only=True):
 
 
 class Link(_Part, frozen=True, kw_only=True):
-    """An edge of the task graph that orders nothing."""
+    """An edge of the task graph that orders nothing; `sha256` where it leads to one of the task's own files."""
 
     kind: str
     target_id: str
     created_at: str
     reason: str | None = None
+    sha256: str | None = None
 
 
 class OpenHandoff(_Part, frozen=True, kw_only=True):

@@ -15,8 +15,7 @@ from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept
 from aof.core.tasks import declared, graph
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
-from aof.core.validation import limits
-from aof.core.validation.output import escaping
+from aof.core.validation import limits, output
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
@@ -38,7 +37,7 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     if problem := not_reconciled(records, task, command, outcome):
         return problem
     run = task.lease.run_id if task.lease else ""
-    return Decision(drafts=_report(task, command, outcome, (holder, run), now), agent=holder)
+    return Decision(drafts=_report(records, task, command, outcome=outcome, by=(holder, run), now=now), agent=holder)
 
 
 def not_reconciled(records: Records, task: Task, command: Complete, outcome: str) -> AofError | None:
@@ -69,7 +68,7 @@ def _claim_and_report(records: Records, task: Task, command: Complete, outcome: 
     if isinstance(started, AofError):
         return started
     run = run_id(task.id, task.retry.attempts + 1, records.run_tag)
-    reported = _report(task, command, outcome, (command.acting, run), now)
+    reported = _report(records, task, command, outcome=outcome, by=(command.acting, run), now=now)
     return Decision(drafts=started.drafts + reported, heartbeat=started.heartbeat, agent=command.acting)
 
 
@@ -99,7 +98,9 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
             "say what is in the way",
             Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
         )
-    return escaping(("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables))
+    return output.escaping(
+        ("summary_ref", command.summary_ref), *(("deliverables", ref) for ref in command.deliverables)
+    )
 
 
 def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
@@ -113,12 +114,14 @@ def miscounted(field: str, tests: dict[str, int] | None) -> AofError | None:
     return None
 
 
-def _report(task: Task, command: Complete, outcome: str, by: tuple[str, str], now: int) -> tuple[Draft, ...]:
-    return (report_of(task, command, outcome, by), *_applied(task, outcome, by, command.blockers, now))
+def _report(
+    records: Records, task: Task, command: Complete, *, outcome: str, by: tuple[str, str], now: int
+) -> tuple[Draft, ...]:
+    return (report_of(records, task, command, outcome, by), *_applied(task, outcome, by, command.blockers, now))
 
 
-def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) -> Draft:
-    """The event of a run's report."""
+def report_of(records: Records, task: Task, command: Complete, outcome: str, by: tuple[str, str]) -> Draft:
+    """The event of a run's report, with the digests of the files that it delivers."""
     agent, run = by
     result: dict[str, Any] = {
         "agentId": agent,
@@ -131,6 +134,9 @@ def report_of(task: Task, command: Complete, outcome: str, by: tuple[str, str]) 
         "acceptance": list(command.acceptance),
     }
     payload: dict[str, Any] = {"result": {name: value for name, value in result.items() if value}}
+    found = {path: records.digests.get((task.id, path)) for path in command.deliverables}
+    if digests := {path: digest for path, digest in found.items() if digest is not None}:
+        payload["digests"] = digests
     if command.caller_role:
         payload["callerRole"] = command.caller_role
     if command.summary:

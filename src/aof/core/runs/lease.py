@@ -11,8 +11,8 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
+from aof.core.runs import handed_over
 from aof.core.runs.authentication import unproven
-from aof.core.runs.handed_over import not_taken_by
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
@@ -124,7 +124,7 @@ def start(
     ttl = task_ttl(records, task, agent) if ttl_ms is None else ttl_ms
     if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl) or too_long(records, agent, ttl):
         return problem
-    if refusal := not_taken_by(task, agent):
+    if refusal := handed_over.not_taken_by(task, agent):
         return refusal
     attempt = task.retry.attempts + 1
     run = run_id(task.id, attempt, records.run_tag)

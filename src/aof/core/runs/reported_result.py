@@ -12,7 +12,7 @@ from aof.core.model.records import Records
 from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.runs.completion import apply_result
-from aof.core.tasks.declared import required_files
+from aof.core.tasks import declared
 
 
 def apply_reported(
@@ -39,4 +39,6 @@ def referred(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
     hops = f"{task_id}/hops/"
     found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
     refs = (ref for one in found if isinstance(one, RunResult) for ref in (one.summary_ref, one.handoff_ref))
-    return frozenset((task_id, ref) for ref in refs if ref is not None) | required_files(known.tasks.get(task_id))
+    return frozenset((task_id, ref) for ref in refs if ref is not None) | declared.required_files(
+        known.tasks.get(task_id)
+    )

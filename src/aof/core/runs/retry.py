@@ -13,7 +13,7 @@ from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.runs.failure_codes import FINAL, unknown_code
+from aof.core.runs import failure_codes
 from aof.core.runs.lease import authorize
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run, failure, next_cause
@@ -49,14 +49,14 @@ def malformed_failure(command: Fail) -> AofError | None:
     return (
         text("message", command.message, NOTES)
         or line("code", command.code, ITEM, required=True)
-        or unknown_code(command.code)
+        or failure_codes.unknown_code(command.code)
         or choice("cause", command.cause, CAUSES)
     )
 
 
 def tries_again(command: Fail) -> bool:
     """Whether another run makes sense, by what is said of the failure."""
-    return command.retryable and command.code not in FINAL
+    return command.retryable and command.code not in failure_codes.FINAL
 
 
 def fail(records: Records, command: Fail, now: int) -> Verdict:

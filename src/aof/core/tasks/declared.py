@@ -21,7 +21,7 @@ _SHOWN: Final = 5
 
 def declares(task: Task) -> bool:
     """Whether there is anything to look at."""
-    return bool(task.acceptance or task.constraints.get("output"))
+    return bool(task.acceptance or (task.constraints and demanded(task.constraints)))
 
 
 def required_files(task: Task | None) -> frozenset[tuple[str, str]]:

@@ -18,14 +18,13 @@ from aof.core.tasks import graph
 from aof.core.validation import limits
 
 TO_TASKS: Final = ("source_task",)
+TO_FILES: Final = ("produced_artifact", "consumed_artifact", "evidence")
 KINDS: Final = (
     *TO_TASKS,
     "source_attempt",
     "spawned_subagent",
     "assigned_thread",
-    "produced_artifact",
-    "consumed_artifact",
-    "evidence",
+    *TO_FILES,
 )
 _TARGET: Final = 512
 
@@ -44,6 +43,8 @@ def link(records: Records, command: AddLink, _now: int) -> Verdict:
     payload: dict[str, Any] = {"kind": command.kind, "targetId": command.target_id}
     if command.reason:
         payload["reason"] = command.reason
+    if (digest := records.digests.get((task.id, command.target_id))) is not None:
+        payload["sha256"] = digest
     return Decision(drafts=(Draft(type="task.link.added", task_id=task.id, payload=payload),))
 
 

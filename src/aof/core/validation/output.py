@@ -15,8 +15,8 @@ DEMANDS: Final = ("artifacts", "evidence", "delivery")
 
 def bad_output(field: str, value: object) -> AofError | None:
     """What is wrong with the demands on the output."""
-    if not isinstance(value, dict) or not set(value) <= set(DEMANDS):
-        return InvalidInput(f"'{field}' must be an object without other keys", f"use {', '.join(DEMANDS)}")
+    if not isinstance(value, dict) or not _demands(value):
+        return None
     if not isinstance(value.get("delivery", False), bool):
         return InvalidInput(f"'{field}.delivery' must be true or false", "say whether delivery is required")
     artifacts, evidence = value.get("artifacts", []), value.get("evidence", [])
@@ -30,7 +30,14 @@ def bad_output(field: str, value: object) -> AofError | None:
 def demanded(constraints: dict[str, Any]) -> dict[str, Any]:
     """The demands on the output; none where a file was edited so that they make no sense."""
     given = constraints.get("output")
-    return {} if given is None or bad_output("constraints.output", given) is not None else given
+    if not isinstance(given, dict) or not _demands(given) or bad_output("constraints.output", given) is not None:
+        return {}
+    return given
+
+
+def _demands(value: dict[str, Any]) -> bool:
+    """Whether it names a demand: anything else that is said of the output is for the worker to read."""
+    return not set(DEMANDS).isdisjoint(value)
 
 
 def escaping(*refs: tuple[str, str | None]) -> AofError | None:

@@ -126,7 +126,7 @@ def _end(walk: Walk, hop: HopState, command: c.Complete) -> None:
     """The run's report, its end, and the hop's step."""
     agent, run = hop.agent or command.acting, hop.run_id or _next_run(walk)
     outcome = OUTCOMES[str(command.outcome)]
-    reported = report_of(walk.task, command, outcome, (agent, run))
+    reported = report_of(walk.records, walk.task, command, outcome, (agent, run))
     walk.add(reported.type, hop.id, run, **reported.payload)
     walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
     follow(walk, hop.id, outcome, command.blockers, command.summary)

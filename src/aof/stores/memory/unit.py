@@ -118,6 +118,10 @@ class MemoryUnit:
         """There are no files: what is named counts as one."""
         return 1, 0
 
+    def digest(self, task_id: str, ref: str) -> str | None:  # noqa: ARG002 - the contract's form
+        """There are no files."""
+        return None
+
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
         return self._kept.where(lambda task: task.parent_id == task_id)

@@ -146,7 +146,7 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         ),
         tier="core",
-        tool_shows=(*_TARGET, "workflow", "key", "actor"),
+        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "key", "actor"),
         tool_requires=("brief",),
     ),
     Operation(
@@ -185,7 +185,7 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "summary", "outcome", "blockers", "caller_role", "run", "actor"),
+        tool_shows=("task_id", "summary", "outcome", "blockers", "acceptance", "tests", "caller_role", "run", "actor"),
         taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(

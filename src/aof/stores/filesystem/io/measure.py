@@ -9,10 +9,13 @@ import os
 import stat
 from collections.abc import Iterator
 
+from aof.stores.filesystem.io.read import digest, read
+
 _MOST_FILES = 10_000
 _MOST_BYTES = 256 * 1024 * 1024
 _CHUNK = 1 << 20
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+_LARGEST = 4 * 1024 * 1024  # bytes: under a lock nobody reads more of one file
 NAMED_ONLY = (1, 0)  # what is not there, or is no file, counts by its name
 
 
@@ -29,6 +32,18 @@ def measured(folder: str, ref: str) -> tuple[int, int]:
         if files >= _MOST_FILES or left <= 0:
             break
     return (files, lines) if files else NAMED_ONLY
+
+
+def content_digest(folder: str, ref: str) -> str | None:
+    """The SHA-256 of a file below the folder; None where it is none, lies elsewhere or is large."""
+    path = os.path.realpath(f"{folder}/{ref}")
+    if os.path.commonpath((os.path.realpath(folder), path)) != os.path.realpath(folder):
+        return None
+    try:
+        data = read(path, limit=_LARGEST)
+    except OSError:
+        return None
+    return None if data is None else digest(data)
 
 
 def _files(path: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aof.core.errors.base import AofError
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
-from aof.stores.filesystem.io.measure import measured
+from aof.stores.filesystem.io import measure
 from aof.stores.filesystem.loaded_task import Loaded
 
 if TYPE_CHECKING:
@@ -68,4 +68,9 @@ class RecordQuestions:
     def size(self, task_id: str, ref: str) -> tuple[int, int]:
         """How many files and lines a path among the task's own files has."""
         folder = self._load(task_id).folder
-        return (1, 0) if folder is None else measured(self._store.paths.files(folder, task_id), ref)
+        return (1, 0) if folder is None else measure.measured(self._store.paths.files(folder, task_id), ref)
+
+    def digest(self, task_id: str, ref: str) -> str | None:
+        """The SHA-256 of one of the task's own files."""
+        folder = self._load(task_id).folder
+        return None if folder is None else measure.content_digest(self._store.paths.files(folder, task_id), ref)

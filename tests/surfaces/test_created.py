@@ -1,0 +1,65 @@
+"""Creating a task with all its parts, on every surface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.desk import contents
+from tests.support.requirements import requirement
+from tests.surfaces.conftest import Doors
+from tests.surfaces.doors import Refusal
+
+PARTS: dict[str, Any] = {
+    "title": "Add a refresh endpoint",
+    "brief": "POST /refresh renews a token.",
+    "priority": "high",
+    "acceptance": ["it works", "it is fast"],
+    "constraints": {"network": "none", "output": {"artifacts": ["outputs/report.md"]}},
+    "profile": {"latency": "low"},
+    "metadata": {"scope": {"environment": "staging"}, "taskKind": "feature"},
+}
+
+
+@requirement("task.control.create")
+@pytest.mark.parametrize("surface", ["python", "cli", "mcp", "http"])
+def test_every_part_that_a_task_is_created_with_comes_back_and_a_bad_part_leaves_nothing(
+    doors: Doors, surface: str
+) -> None:
+    door = doors[surface]
+    before = door.elsewhere.store.head()
+    made = door.ask("create", **PARTS)
+    assert isinstance(made, dict)
+    task = door.elsewhere.get(made["taskId"])
+    for name in ("title", "priority", "constraints", "profile"):
+        assert getattr(task, name) == PARTS[name]
+    assert list(task.acceptance) == PARTS["acceptance"]
+    assert PARTS["metadata"].items() <= task.metadata.items()
+    assert PARTS["brief"] in task.body
+    first, *rest = list(door.elsewhere.events(after=before, task_id=task.id))
+    assert first.type == "task.created"
+    assert [event.commit[1] for event in (first, *rest)] == [len(rest) + 1] * (len(rest) + 1), "one commit"
+    (portable,) = [one for one in door.elsewhere.snapshot()["tasks"] if one["taskId"] == task.id]
+    assert portable["scope"]["environment"] == "staging"
+    assert (portable["taskKind"], portable["taskProfile"]) == ("feature", PARTS["profile"])
+
+    kept = contents(door.root)
+    for wrong in ({"constraints": {"output": {"artifacts": ["../x"]}}}, {"parent_id": "TASK-2020-01-01-999"}):
+        refused = door.ask("create", **PARTS | wrong)
+        assert isinstance(refused, Refusal)
+        assert refused.hint
+    assert contents(door.root) == kept
+
+
+@pytest.mark.parametrize("surface", ["python", "cli", "mcp", "http"])
+def test_the_hint_of_an_incomplete_completion_works_on_every_surface(doors: Doors, surface: str) -> None:
+    door = doors[surface]
+    task_id = door.elsewhere.create("Work", acceptance=["it works"], review=False).task_id
+    refused = door.ask("complete", task_id=task_id)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "not_reconciled"
+    assert "it works" in refused.message + refused.hint
+    done = door.ask("complete", task_id=task_id, acceptance=["it works"])
+    assert isinstance(done, dict)
+    assert done["status"] == "done"
