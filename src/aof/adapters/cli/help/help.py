@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, VerbAction, Option, Verb
+from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, Option, Verb, VerbAction
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.adapters.cli.terminal import text_width
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, SECTIONS, VerbAction, Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb, VerbAction
 from aof.app.operations.catalogue import OPERATIONS
 from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 
@@ -64,7 +64,7 @@ Generated from the rows below `aof.app.operations`. Do not edit; run: python -m 
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import VerbAction, Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import Argument, Option, Verb, VerbAction
 '''
 
 

@@ -8,7 +8,7 @@ Generated from the rows below `aof.app.operations`. Do not edit; run: python -m 
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import VerbAction, Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import Argument, Option, Verb, VerbAction
 
 VERBS: tuple[Verb, ...] = (
     Verb(
