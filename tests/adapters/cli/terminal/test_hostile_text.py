@@ -128,6 +128,8 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("handoff", "chain", "007"),
         ("handoff", HARMFUL),
     ),
+    "output": (("output", "004"), ("output", HARMFUL), ("output", "004", "--stream", HARMFUL)),
+    "deliver": (("deliver", "004", "--state", "failed", "--reason", HARMFUL), ("deliver", "004", "--state", HARMFUL)),
     "mail": (
         ("mail", "send", "--to", "bob", "--subject", "x", "--body", HARMFUL),
         ("mail", "inbox", "--agent", "bob"),
