@@ -24,7 +24,7 @@ _OWN = {
 _PARTS = {
     "as_actor", "as_run", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of", "org_load",
     "org_report", "own_run", "remark", "resolve", "running", "settle", "speaks_for_others", "workflows",
-    "branches", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
+    "branches", "catch_up", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
 }  # fmt: skip
 
 

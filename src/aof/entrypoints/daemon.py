@@ -27,7 +27,7 @@ from aof.adapters.runners.process import ProcessRunner
 from aof.app.documents import reading
 from aof.app.fabric import Fabric
 from aof.app.faults import Faults
-from aof.app.scheduler.host import WORKER, Hosting
+from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.tick import Tick
 from aof.core.errors.base import AofError
 from aof.core.model.ids import is_task_id
@@ -79,7 +79,12 @@ class Service:
         self._faults = Faults(self._clock, self._tell)
         self._hosting = Hosting(fabric, self._tell, self._faults)
         self._runner = ProcessRunner(
-            files.root, self._selector, self._clock, self._hosting, environment=environment or os.environ
+            files.root,
+            self._selector,
+            self._clock,
+            self._hosting,
+            environment=environment or os.environ,
+            peer_command=_PEER_COMMAND,
         )
         self._hosting.runner = self._runner
         self._tick = Tick(fabric.services.environment, fabric.services.dispatcher, self._hosting, self._faults)
@@ -318,7 +323,7 @@ class Service:
         ):
             return False
         last = self._tick.last
-        if any(lease.worker == WORKER for task in last.running for lease in leases(task)):
+        if any(lease.worker in STARTED for task in last.running for lease in leases(task)):
             return False
         waiting = (*(task for task in last.ready if task.id in last.free), *last.running)
         return not any(self._is_retried(task) for task in waiting)
@@ -366,6 +371,7 @@ class Service:
 
 
 _HARD = 2
+_PEER_COMMAND = (sys.executable, "-P", "-m", "aof.entrypoints.peer")  # -P: no module of the project's is taken for one
 _JOBS: dict[str, Callable[[Service], None]] = {
     "scan": Service._scan_if_due,  # noqa: SLF001 - the table of this class
     "take_in": Service._take_in_if_due,  # noqa: SLF001

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from aof.adapters.http.app import Mounted
     from aof.adapters.http.guard import Authenticate
     from aof.adapters.http.limits.traffic import Traffic
     from aof.adapters.http.server import HttpServer, ServerLimits
@@ -99,8 +101,12 @@ def make_http(
     traffic: Traffic | None = None,
     tell: Callable[[str, str], None] | None = None,
 ) -> Starlette:
-    """The HTTP application of a data directory, with MCP at /mcp. `hosts` are names beside those of the loopback."""
+    """The HTTP application of a data directory, with MCP at /mcp and, where its library is installed, A2A at /a2a.
+
+    `hosts` are names beside those of the loopback.
+    """
     try:
+        from aof.adapters.a2a.served.endpoint import CARD_PATH, PATHS, A2aOverHttp
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
         from aof.adapters.http.guard import CALLER
         from aof.adapters.http.limits.watcher import log_it
@@ -122,6 +128,7 @@ def make_http(
         valid_tokens=None if authenticate else lambda: tokens.valid_ids(known, clock.now()),
         tell=tell or log_it,
         version=__version__,
+        open_paths=(CARD_PATH,),
     )
 
     def caller_of(request: Request) -> Caller:
@@ -129,7 +136,10 @@ def make_http(
         return caller
 
     mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
-    return make_app(lambda: open_fabric(data_dir, secret=""), settings, {"/mcp": mcp}, traffic)
+    mounts: dict[str, Mounted] = {"/mcp": mcp}
+    if find_spec("a2a") is not None:
+        mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version))
+    return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic)
 
 
 def http_bounds(root: str) -> HttpBounds:

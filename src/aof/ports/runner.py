@@ -9,11 +9,16 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+PEER_URL = "AOF_PEER_URL"
+PEER_TOKEN_NAME = "AOF_PEER_TOKEN_NAME"  # noqa: S105 - the variable with the name of the one that holds the token
+PEER_PATIENCE = "AOF_PEER_PATIENCE"  # seconds
+
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a worker needs: whose run it is, its secret, the command as an argument list, and the brief.
 
     `nonce` proves that what the worker prints is meant as a message. It goes into the worker's environment only.
+    Where `peer` is an address the peer does the work, and `token_env` names the variable with the token for it.
     `place` is what the files of the run go by: the task, or the hop that the run is about.
     """
 
@@ -33,6 +38,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     secret: str = ""
     nonce: str = ""
     messages: str = "nonce"
+    peer: str | None = None
+    token_env: str | None = None
 
     def __repr__(self) -> str:
         return f"Work(run_id={self.run_id!r}, agent={self.agent!r})"

@@ -143,6 +143,10 @@ class Unit(Protocol):
         """The text of a document's file, as it lies there; empty where there is none."""
         ...
 
+    def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
+        """The texts that these files would have after the document caught up. Needs no lock and writes nothing."""
+        ...
+
     def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
         """The locks on files, by the running tasks that hold them."""
         ...

@@ -457,3 +457,13 @@ def test_doctor_puts_changed_and_deleted_entries_back_on_request(
     fabric.doctor(fix=True)
     assert worklog.read_text() == whole
     assert codes(fabric) == []
+
+
+def test_what_an_agent_says_it_works_on_counts_until_its_work_changes(fabric: Fabric, worklog: Path) -> None:
+    task = fabric.create("Parser", review=False).task_id
+    fabric.claim(task, agent="ada")
+    fabric.worklog_now("the grammar first", agent="ada")
+    assert "Now Working (ada): the grammar first\n" in worklog.read_text()
+    fabric.complete(task, agent="ada")
+    fabric.worklog_show()
+    assert "Now Working (ada): idle\n" in worklog.read_text()

@@ -37,6 +37,7 @@ FILLED: dict[str, Any] = {
     "blocker_id": "TASK-2026-03-02-002",
     "template": {"name": "review", "hops": [{"id": "implement", "role": "developer"}]},
     "hop": "implement",
+    "state": "delivered",
 }
 
 

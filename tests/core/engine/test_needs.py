@@ -57,7 +57,8 @@ def test_nothing_is_read_and_written_at_once() -> None:
             continue
         edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.AddLink, c.RemoveLink) else {}
         why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.DeadLetter) else {}
-        command = kind(actor="pm", task_id=first, **edge, **why)
+        state: dict[str, Any] = {"state": "delivered"} if kind is c.RecordDelivery else {}
+        command = kind(actor="pm", task_id=first, **edge, **why, **state)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read
 

@@ -104,8 +104,10 @@ def _help(parsed: Parsed) -> output.Answer:
 
     if parsed.verb is None and parsed.options and not parsed.options.get("help"):
         raise UsageError("there is no verb in this call", "see 'aof --help'")
+    verb, action = parsed.verb, str(parsed.values.get("action", ""))
     return output.Answer(
-        {"help": help_text(parsed.verb)}, lambda screen: screen.block(help_text(parsed.verb, screen.width)[:-1])
+        {"help": help_text(verb, action=action)},
+        lambda screen: screen.block(help_text(verb, screen.width, action)[:-1]),
     )
 
 

@@ -61,7 +61,8 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the application behaves. `hosts` are the names that it may be called by.
 
     A body must be there after `body_seconds`. `valid_tokens` are looked at every `look_again` seconds, so that whatever
-    goes on ends soon after its token; `tell` gets a line per minute about what was turned away.
+    goes on ends soon after its token; `tell` gets a line per minute about what was turned away. `open_paths` are those
+    of mounted endpoints that need no token.
     """
 
     authenticate: Authenticate
@@ -75,6 +76,7 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     valid_tokens: ValidTokens | None = None
     tell: Tell = log_it
     version: str = ""
+    open_paths: tuple[str, ...] = ()
 
 
 def make_app(
@@ -88,6 +90,8 @@ def make_app(
     Its server may ask `state.refuse` about the first bytes of each connection.
     """
     mounted = mounts or {}
+    endpoints = tuple(dict.fromkeys(mounted.values()))  # one may be reached by several paths
+    open_paths = (*_OPEN, *settings.open_paths)
     described = document(settings.version)
     counted = traffic or Traffic()
     grants = Grants(
@@ -104,11 +108,11 @@ def make_app(
             stack.callback(fabric.close)
             app.state.follower = Follower(fabric)
             await stack.enter_async_context(app.state.follower.running())
-            for endpoint in mounted.values():
+            for endpoint in endpoints:
                 await stack.enter_async_context(endpoint.running(app.state.follower))
             background = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(background.cancel_scope.cancel)
-            enders = tuple(endpoint.end_sessions for endpoint in mounted.values())
+            enders = tuple(endpoint.end_sessions for endpoint in endpoints)
             background.start_soon(
                 partial(watch, enders=enders, tell=settings.tell, pause=settings.look_again), fabric, counted, grants
             )
@@ -133,7 +137,7 @@ def make_app(
     ]
     limits = Limits(
         hosts=settings.hosts,
-        open_paths=_OPEN,
+        open_paths=open_paths,
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
     )
@@ -152,7 +156,7 @@ def make_app(
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _fault},
     )
-    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, _OPEN).refusal
+    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, open_paths).refusal
     return app
 
 

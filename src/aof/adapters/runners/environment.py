@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from aof.core.validation.secret_names import looks_secret
-from aof.ports.runner import Work
+from aof.ports.runner import PEER_TOKEN_NAME, PEER_URL, Work
 
 _PASSED = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR"})
 _OURS = "AOF_"
@@ -18,7 +18,7 @@ _SHORTEST_LINE = 16
 
 def variables(work: Work, service: Mapping[str, str], root: str) -> dict[str, str]:
     """The whole environment of a worker."""
-    passed = {name: value for name, value in service.items() if _is_passed(name, work.inherit_env)}
+    passed = {name: value for name, value in service.items() if _is_passed(name, _inherited(work))}
     return {
         **passed,
         **work.env,
@@ -31,12 +31,21 @@ def variables(work: Work, service: Mapping[str, str], root: str) -> dict[str, st
         "AOF_RUN_SECRET": work.secret,
         "AOF_MESSAGE_NONCE": work.nonce,
         **({"AOF_HOP": work.hop} if work.hop is not None else {}),
+        **({PEER_URL: work.peer} if work.peer is not None else {}),
+        **({PEER_TOKEN_NAME: work.token_env} if work.token_env is not None else {}),
     }
+
+
+def _inherited(work: Work) -> tuple[str, ...] | str:
+    """What the chart names, and the variable with the token for a peer."""
+    if work.token_env is None or isinstance(work.inherit_env, str):
+        return work.inherit_env
+    return (*work.inherit_env, work.token_env)
 
 
 def dropped(work: Work, service: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the service's variables that a worker lacks because its chart says nothing of any; keys first."""
-    if work.env or work.inherit_env:
+    if work.env or work.inherit_env or work.peer is not None:
         return ()
     names = (name for name in service if not _is_passed(name, ()) and not name.startswith(_OURS))
     return tuple(

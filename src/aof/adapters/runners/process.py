@@ -45,7 +45,10 @@ class _Worker:
 
 
 class ProcessRunner:
-    """Keeps the contract of `ports.runner.Runner`; what happens to workers comes through the selector."""
+    """Keeps the contract of `ports.runner.Runner`; what happens to workers comes through the selector.
+
+    `peer_command` starts the process that works for a run at a peer.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class ProcessRunner:
         *,
         environment: Mapping[str, str] = os.environ,
         output_limit: int = _OUTPUT_LIMIT,
+        peer_command: tuple[str, ...] = (),
     ) -> None:
         self._root = root
         self._selector = selector
@@ -63,6 +67,7 @@ class ProcessRunner:
         self._listener = listener
         self._environment = environment
         self._most = output_limit
+        self._peer_command = peer_command
         self._files = ConfinedFolder(root)
         self._workers: dict[str, _Worker] = {}
         self._spawner = Spawner()
@@ -142,7 +147,7 @@ class ProcessRunner:
 
     def _spawned(self, work: Work, variables: Mapping[str, str], *stdio: int) -> SupervisorLink:
         request = {
-            "command": list(work.command),
+            "command": list(work.command if work.peer is None else self._peer_command),
             "environment": dict(variables),
             "folder": os.path.join(os.path.dirname(self._root), work.cwd or ""),
         }

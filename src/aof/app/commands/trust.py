@@ -12,14 +12,17 @@ NOTIFY = "notify"
 
 
 def of_agent(agent: Agent) -> CommandLine:
-    """What starts an agent."""
+    """What starts an agent; of a peer, where its tasks are sent."""
     runner = agent.runner
+    inherited = runner.inherit_env
+    if runner.token_env is not None and isinstance(inherited, tuple):
+        inherited = (*inherited, runner.token_env)
     return CommandLine(
         source=f"agent {agent.id}",
         kind="runner",
-        command=runner.command,
+        command=("a2a", runner.url or "") if runner.kind == "a2a" else runner.command,
         env=runner.env,
-        inherit_env=runner.inherit_env,
+        inherit_env=inherited,
         cwd=runner.cwd,
     )
 

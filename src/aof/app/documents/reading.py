@@ -31,6 +31,15 @@ def texts(environment: Environment, name: str, *paths: str) -> dict[str, str]:
             continue  # somebody has deleted the lock meanwhile
 
 
+def foreseen(environment: Environment, name: str, *paths: str) -> dict[str, str]:
+    """The text that files would have after the document of that name caught up; nothing is locked or written."""
+    from aof.documents import catalogue
+
+    (projection,) = catalogue.locked({lock_of(name)}, policy_of(environment))
+    with environment.store.unit(Scope()) as unit:
+        return unit.foreseen(projection, paths)
+
+
 def follow_all(environment: Environment) -> None:
     """Let every document catch up."""
     from aof.documents import catalogue

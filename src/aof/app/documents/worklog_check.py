@@ -37,10 +37,11 @@ def of_text(environment: Environment, text: str) -> Iterator[Finding]:
     yield from _of_parts(environment, known, Worklog(title=""))
 
 
-def of_file(environment: Environment) -> Iterator[Finding]:
-    """What is wrong with the WORKLOG, also where it differs from the log."""
+def of_file(environment: Environment, *, catch_up: bool = True) -> Iterator[Finding]:
+    """What is wrong with the WORKLOG, also where it differs from the log; without `catch_up` nothing is written."""
     store = environment.store
-    found = reading.texts(environment, NAME, PATH, ARCHIVE, *_MAILBOX)
+    read = reading.texts if catch_up else reading.foreseen
+    found = read(environment, NAME, PATH, ARCHIVE, *_MAILBOX)
     known, old = parse(found[PATH]), parse(found[ARCHIVE])
     entries = (*old.entries, *known.entries)
     types = projection.WorklogFile(environment.policy).types
@@ -67,7 +68,7 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
 
 def restore(environment: Environment) -> None:
     """Put back entries that were changed or deleted, as the log has them."""
-    found = reading.texts(environment, NAME, PATH, ARCHIVE)
+    found = reading.foreseen(environment, NAME, PATH, ARCHIVE)
     entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
     types = projection.WorklogFile(environment.policy).types
     events = (event for event in environment.store.events() if event.type.startswith(types))

@@ -5,12 +5,14 @@ Must not know which store is in use.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from aof._support.typed import prepare_type
 from aof.app.handoffs import results
+from aof.core.errors.storage import CommitUnknown, DiskFull, StorageFailed
 from aof.core.handoffs import context as contexts
 from aof.core.handoffs import decisions, file_locks, preflight, shared_context
 from aof.core.model import run as runs
@@ -107,7 +109,8 @@ class SharedWorkService:
         given: dict[str, Any] = {"variables": variables or {}, "scope": scope, "base": base, "conflicts": conflicts}
         done = self._done(shared_context.SetContext, task_id, given | {"run": run, "actor": actor})
         assert done.task is not None
-        return self.context_show(done.task.id)
+        with _made():
+            return self.context_show(done.task.id)
 
     def context_decide(
         self,
@@ -121,7 +124,11 @@ class SharedWorkService:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
         given = {"description": description, "risk": risk, "run": run, "actor": actor}
         done = self._done(decisions.RecordDecision, task_id, given)
-        task, agent = self._environment.lookup.get(task_id), str(done.decision.agent)
+        with _made():
+            return self._recorded(self._environment.lookup.get(task_id), done, description, risk)
+
+    def _recorded(self, task: Task, done: Done, description: str, risk: str | None) -> DecisionRecorded:
+        agent = str(done.decision.agent)
         asked = decisions.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
         if asked is not None and asked.is_open:
             return results.DecisionRecorded(
@@ -146,7 +153,8 @@ class SharedWorkService:
         given = {"path": path, "type": type, "status": status, "description": description}
         done = self._done(shared_context.RecordArtifact, task_id, given | {"run": run, "actor": actor})
         assert done.task is not None
-        artifact = shared_context.artifact_of(self._top(done.task), path)
+        with _made():
+            artifact = shared_context.artifact_of(self._top(done.task), path)
         assert artifact is not None
         return artifact
 
@@ -206,3 +214,14 @@ class SharedWorkService:
 
     def _done(self, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> Done:
         return self._dispatcher.on_task(kind, task_id, **given)
+
+
+@contextmanager
+def _made() -> Iterator[None]:
+    """The change is in the log: a disk that fails while the answer is read must not be taken for a refusal."""
+    try:
+        yield
+    except (DiskFull, StorageFailed) as error:
+        raise CommitUnknown(
+            f"the change is made, but its answer could not be read ({error.message})", error.hint or "look again"
+        ) from error

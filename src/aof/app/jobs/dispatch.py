@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 Execute = Callable[["OnTask"], "Done"]
 
 
-def read(here: Environment) -> JobsFile:
-    """All jobs as they are now; raises UnreadableJobs."""
-    return parsed(reading.texts(here, NAME, PATH)[PATH])
+def read(here: Environment, *, catch_up: bool = True) -> JobsFile:
+    """All jobs as they are now; raises UnreadableJobs. Without `catch_up` nothing is written."""
+    look = reading.texts if catch_up else reading.foreseen
+    return parsed(look(here, NAME, PATH)[PATH])
 
 
 def problems(here: Environment) -> Iterator[Problem]:
     """What keeps jobs from running: a file that cannot be used, and occasions that no task came of."""
     try:
-        jobs = read(here).jobs
+        jobs = read(here, catch_up=False).jobs
     except AofError as error:
         yield Problem(error.code, PATH, error.message, error.hint)
         return

@@ -172,7 +172,7 @@ def _of_documents(environment: Environment) -> Iterator[Problem]:
     from aof.documents.worklog.model import PATH
 
     try:
-        for finding in worklog_check.of_file(environment):
+        for finding in worklog_check.of_file(environment, catch_up=False):
             if finding.severity == "error":
                 place = f"{PATH}:{finding.line}" if finding.line else PATH
                 yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")

@@ -50,6 +50,18 @@ def _list(items: Fields) -> Fields:
 
 _STATE = _object({"state": {"enum": ["unknown", "stale", "not_applicable"]}})
 _WHO = {"anyOf": [_STATE, _object({"id": _TEXT, "kind": _TEXT})]}
+_REMOTE: Fields = {  # of a task that a peer works on
+    "nativeProtocol": _TEXT,
+    "remoteTaskId": _TEXT,
+    "remoteContextId": _TEXT,
+    "remoteAgentRef": _TEXT,
+    "agentCardRef": _TEXT,
+    "deliveryMechanism": {
+        "enum": ["polling", "streaming", "subscription", "push notification", "custom", "unknown"],
+    },
+    "remoteStatus": _TEXT,
+    "remoteArtifactRefs": _list(_REF),
+}
 _REFS = _list(_object({"kind": _TEXT, "ref": _REF}, more=True))
 _ERROR = _object({"code": _TEXT, "message": _SHORT, "at": _TIME, "cause": _TEXT}, {"runId": _RUN_ID})
 _DELIVERY = _object({"state": {"enum": list(DELIVERY_STATES)}}, {"targetId": _TEXT, "at": _TIME, "reason": _SHORT})
@@ -113,7 +125,7 @@ TASK = _object(
         "createdAt": _TIME,
         "updatedAt": _TIME,
     },
-    {"statusReason": _SHORT, "lastError": _ERROR, "startedAt": _TIME, "endedAt": _TIME},
+    {"statusReason": _SHORT, "lastError": _ERROR, "startedAt": _TIME, "endedAt": _TIME, **_REMOTE},
 )
 _COUNTS = ("totalCount", "activeCount", "terminalCount", "failedCount", "lostCount", "waitingCount")
 _SUMMARY = _object(

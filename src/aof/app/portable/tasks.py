@@ -12,12 +12,21 @@ from aof.app.portable.edges import Edge
 from aof.app.portable.participants import assignee, who
 from aof.app.portable.task_histories import Life
 from aof.app.portable.view_source import Scene, active, finished
-from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, log_ref, missing, task_ref
+from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, file_ref, log_ref, missing, task_ref
 from aof.core.evolve.work_log import description
 from aof.core.model.task import Task
 
 _CONTEXT = ("sessionId", "threadId", "turnId")
 _CLASSES = ("taskKind", "taskFamily")
+_REMOTE = (
+    "nativeProtocol",
+    "remoteTaskId",
+    "remoteContextId",
+    "remoteAgentRef",
+    "agentCardRef",
+    "deliveryMechanism",
+    "remoteStatus",
+)
 _TICK = re.compile(r"^\s*[-*] \[([ xX])\] ", re.MULTILINE)
 
 
@@ -37,6 +46,7 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
         "status": scene.status(task),
         "nativeStatus": "archive" if task.archived else task.status,
     }
+    shown |= _remote(task)
     why = reason(scene, task)
     if why is not None:
         shown["statusReason"] = why
@@ -65,6 +75,16 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
     return shown | {
         name: moment for name, moment in (("startedAt", task.started_at), ("endedAt", task.ended_at)) if moment
     }
+
+
+def _remote(task: Task) -> dict[str, Any]:
+    """The counterpart of a task that a peer works on, as the run that follows it has recorded it."""
+    kept = task.metadata.get("remote")
+    if not isinstance(kept, dict):
+        return {}
+    shown = {name: kept.get(name, UNKNOWN) for name in _REMOTE}
+    paths = kept.get("remoteArtifactRefs", ())
+    return shown | {"remoteArtifactRefs": [file_ref(task.id, str(path)) for path in paths]}
 
 
 def current_run(life: Life) -> str | None:

@@ -39,7 +39,6 @@ from aof.ports.lists import Query
 from aof.ports.runner import Ended, Runner, Work
 from aof.ports.store import Scope
 
-WORKER = "process"
 _LINGER = 10.0  # seconds that a worker may take to end after its run has
 _NAMED = 40  # variables that one warning lists
 
@@ -87,13 +86,13 @@ class Hosting:
     _orphaned: frozenset[str] = frozenset()
 
     def look_for_orphans(self) -> None:
-        """Which running process runs have a dead host; asked once in a while, not in every tick."""
+        """Which running runs of started workers have a dead host; asked once in a while, not in every tick."""
         running = self._fabric.store.find(Query(status=("in-progress",), counted=False)).tasks
         self._orphaned = frozenset(
             lease.run_id
             for task in running
             for place, lease in held_leases(task)
-            if lease.worker == WORKER
+            if lease.worker in STARTED
             and lease.run_id not in self._runs
             and self.runner.orphaned(place, attempt_of(lease.run_id))
         )
@@ -126,7 +125,7 @@ class Hosting:
             return self._begun(task, known, hop) if running < most else f"{running} runs of {most} at once"
 
     def _begun(self, task: Task, agent: Agent, hop: str | None) -> str | None:
-        claimed = self._fabric.claim(task.id, agent=agent.id, worker=WORKER, hop=hop, actor=OURSELVES)
+        claimed = self._fabric.claim(task.id, agent=agent.id, worker=agent.runner.kind, hop=hop, actor=OURSELVES)
         try:
             return self._started(task, agent, claimed)
         except Exception as error:  # noqa: BLE001 - the edge of one run

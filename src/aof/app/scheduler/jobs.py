@@ -30,7 +30,7 @@ class JobSteps:
         if self._faults.wait(_READING):
             return (), None
         try:
-            jobs = tuple(read(self._environment).jobs.values())
+            jobs = tuple(read(self._environment, catch_up=not dry_run).jobs.values())
             self._faults.succeeded(_READING)
         except Exception as error:  # noqa: BLE001 - the edge of one action
             self._faults.failed(_READING, "reading the jobs", "", error)

@@ -54,6 +54,8 @@ def work_of(
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),
         messages=runner.messages,
+        peer=runner.url if runner.kind == "a2a" else None,
+        token_env=runner.token_env,
         grace=(runner.grace_ms or _GRACE * 1000) / 1000,
     )
 

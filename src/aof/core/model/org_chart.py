@@ -66,6 +66,7 @@ class RunnerSettings(_Part, frozen=True, kw_only=True):
     """What executes an agent's runs. A process gets an argument list, never a shell.
 
     `messages` says which printed lines are messages: those with the run's nonce, or also plain ones.
+    `url` and `token_env` are of a peer: its address, and the variable of the service that holds the token for it.
     Of the service's environment it gets a short list, and what `inherit_env` names.
     """
 
@@ -78,6 +79,7 @@ class RunnerSettings(_Part, frozen=True, kw_only=True):
     grace: str | None = None
     ack_timeout: str | None = None
     messages: MessageForm = "nonce"
+    token_env: str | None = None
 
     @property
     def grace_ms(self) -> int | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from aof.core.model.task import Task
 
-STARTED = frozenset({"process"})  # the kinds of runner that a service starts by itself
+STARTED = frozenset({"process", "a2a"})  # the kinds of runner that a service starts by itself
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):

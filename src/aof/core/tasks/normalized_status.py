@@ -62,8 +62,16 @@ def _running(task: Task, heartbeat: Heartbeat | None, now: int) -> Normalized:
         return "cancelling"
     if lease is None or over:
         return "lost"
+    if _is_unclear(task):
+        return "unknown"
     beaten = heartbeat is not None and heartbeat.run_id == lease.run_id and heartbeat.beat_count > 0
     return "running" if beaten or task.progress else "preparing"
+
+
+def _is_unclear(task: Task) -> bool:
+    """Whether a peer works on it, and is in a state that we do not know."""
+    remote = task.metadata.get("remote")
+    return isinstance(remote, dict) and remote.get("remoteStatus") == "unknown"
 
 
 def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:

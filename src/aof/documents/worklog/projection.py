@@ -133,6 +133,7 @@ class _Change:
         """Do what an event says; `pinned` lines are left alone where a person may have changed them since."""
         if event.type == STATUS and pinned:
             self._pinned[event.payload["key"]] = event.payload["text"]
+            self._touched.pop(event.payload["key"], None)  # what an agent says itself counts, until its work changes
         elif event.type == COMPACTED:
             self._settle()
             self._compact(event)

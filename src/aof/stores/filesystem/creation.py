@@ -29,6 +29,8 @@ def create(root: str, disk: Disk, *, shared: bool) -> bool:
             disk.make_dir(f"{root}/{name}")
     git_files.prepare(root, disk)
     if fresh:
-        waited.Waited(Paths(root).waited, disk).rebuild(())
+        table = waited.Waited(Paths(root).waited, disk)
+        table.rebuild(())
+        table.close()
         checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
     return fresh

@@ -6,7 +6,7 @@ What is handed out is a copy, so that nobody can change a record but by a commit
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -197,6 +197,11 @@ class MemoryUnit:
     def follow(self, projection: Projection) -> None:
         """Let a document's text catch up with the log."""
         documents.follow(MemoryDesk(self._kept, projection.name), projection, self)
+
+    def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
+        """What the texts are after the document caught up."""
+        self.follow(projection)
+        return {path: self.document(path) for path in paths}
 
     def document(self, path: str) -> str:
         """The text of a document."""

@@ -128,6 +128,8 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("handoff", "chain", "007"),
         ("handoff", HARMFUL),
     ),
+    "output": (("output", "004"), ("output", HARMFUL), ("output", "004", "--stream", HARMFUL)),
+    "deliver": (("deliver", "004", "--state", "failed", "--reason", HARMFUL), ("deliver", "004", "--state", HARMFUL)),
     "mail": (
         ("mail", "send", "--to", "bob", "--subject", "x", "--body", HARMFUL),
         ("mail", "inbox", "--agent", "bob"),
@@ -170,8 +172,6 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("conflict",), ("conflict", "show", HARMFUL), ("conflict", "settle", HARMFUL, HARMFUL),
         ("conflict", "default", QUIET, QUIET),
     ),
-    "deliver": (("deliver", "001", "--state", HARMFUL), ("deliver", "001", "--state", "failed", "--reason", HARMFUL)),
-    "output": (("output", "001"), ("output", HARMFUL), ("output", "001", "--stream", HARMFUL)),
     "job": (
         ("job", "add", "odd", "--title", QUIET, "--cron", "@daily", "--brief", HARMFUL), ("job", "show", "odd"),
         ("job", "list"), ("job", "add", HARMFUL, "--title", "x", "--cron", HARMFUL), ("job", "rm", HARMFUL),

@@ -337,3 +337,16 @@ def test_mail_to_a_role_counts_for_each_agent_that_has_it() -> None:
     assert [one.message_id for one in fabric.tick().actions] == [sent]
     assert fabric.mail_ack(sent, agent="cyd", reason="read").status == "acknowledged"
     assert "bob" in post.refused(post.send, to="bobby").hint
+
+
+def test_a_receiver_can_still_acknowledge_what_was_marked_so_without_a_line(post: Post) -> None:
+    sent = post.send(priority="P0")
+    post.write(post.text().replace("**Status:** unread", "**Status:** acknowledged"))
+    assert "status_without_ack" in post.codes()
+    post.refused(post.fabric.mail_ack, sent, agent="cyd", reason="mine")
+    acknowledged = post.fabric.mail_ack(sent, agent="bob", reason="read it now")
+    assert [(one.actor, one.reason) for one in acknowledged.acks] == [("bob", "read it now")]
+    assert post.codes() == []
+    before = post.text()
+    post.fabric.mail_ack(sent, agent="bob", reason="again")
+    assert post.text() == before

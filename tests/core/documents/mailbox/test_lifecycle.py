@@ -30,7 +30,8 @@ _CLOSE = {(status, "closed") for status in STATUSES if status != "closed"}
 
 
 def _asked(status: str, target: str, who: str, disposition: str | None = "resolved") -> StatusChange | AofError | None:
-    return move(message(status=status), target, who, _WHO[who], reason="because", disposition=disposition)
+    acks = () if status == "unread" else (Ack("receiver", AT, "read"),)
+    return move(message(status=status, acks=acks), target, who, _WHO[who], reason="because", disposition=disposition)
 
 
 @requirement("comms.lifecycle.forbidden", "comms.lifecycle.statuses")

@@ -132,6 +132,13 @@ def test_a_refused_edit_is_kept_beside(desk: Desk) -> None:
     assert desk.reopen().get(WAITING).depends_on == ()
 
 
+def test_a_worklog_that_cannot_be_read_is_advice_and_holds_nothing_up(desk: Desk) -> None:
+    (desk.root / "WORKLOG.md").mkdir()
+    told = diagnosed(desk)
+    assert told.ok
+    assert codes(told.advice) == ["document_unusable"]
+
+
 def test_a_folder_that_is_no_status_is_told(desk: Desk) -> None:
     folder = desk.root / "tasks" / "doing"
     folder.mkdir()

@@ -182,11 +182,15 @@ def reindex(context: Context, _values: dict[str, Any]) -> Answer:
 
 
 def help_on(_context: Context, values: dict[str, Any]) -> Answer:
-    """`aof help VERB`."""
+    """`aof help VERB [ACTION]`."""
     from aof.adapters.cli.help.help import help_text
 
     verb = parser.find_verb(values["verb"]) if values.get("verb") else None
-    return Answer({"help": help_text(verb)}, lambda screen: screen.block(help_text(verb, screen.width)[:-1]))
+    action = str(values.get("action", ""))
+    return Answer(
+        {"help": help_text(verb, action=action)},
+        lambda screen: screen.block(help_text(verb, screen.width, action)[:-1]),
+    )
 
 
 def version(context: Context, _values: dict[str, Any]) -> Answer:

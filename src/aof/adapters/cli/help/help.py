@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, Option, Verb
+from aof.adapters.cli.spec.grammar import GLOBAL, SECTIONS, Option, Verb, VerbAction
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.adapters.cli.terminal import text_width
 
 _NAME, _LEAST = 22, 12
 
 
-def help_text(verb: Verb | None, width: int = 0) -> str:
-    """Help on one verb, or the list of all; where a terminal is so wide, no line is longer."""
-    return _overview(width) if verb is None else _one(verb, width)
+def help_text(verb: Verb | None, width: int = 0, action: str = "") -> str:
+    """Help on one verb or on an action of it, or the list of all; where a terminal is so wide, no line is longer."""
+    if verb is None:
+        return _overview(width)
+    chosen = next((one for one in verb.actions if one.name == action), None)
+    return _one(verb, width) if chosen is None else _action(verb, chosen, width)
 
 
 def _overview(width: int) -> str:
@@ -28,12 +31,23 @@ def _one(verb: Verb, width: int) -> str:
     lines = [*_told(f"aof {verb.name}: {verb.summary}", 4, width), "", *_told(f"usage: {verb.usage}", 7, width), ""]
     if verb.help:
         lines += [*_told(verb.help, 0, width), ""]
-    if verb.arguments:
-        named = [(argument.name, argument.help) for argument in verb.arguments]
+    if verb.actions:
+        lines += ["actions:", *_explained([(one.name, one.summary) for one in verb.actions], 12, width), ""]
+        lines += [*_told(f"see the options of an action: aof {verb.name} {verb.actions[0].name} --help", 4, width), ""]
+    if named := [(argument.name, argument.help) for argument in verb.arguments[1 if verb.actions else 0 :]]:
         lines += ["arguments:", *_explained(named, _NAME, width), ""]
-    lines += ["options:", *_options((*verb.options, *GLOBAL), width), "", *_told(f"example: {verb.example}", 9, width)]
+    options = tuple(option for option in verb.options if not option.actions)
+    lines += ["options:", *_options((*options, *GLOBAL), width), "", *_told(f"example: {verb.example}", 9, width)]
     if verb.aliases:
         lines.append(f"also called: {', '.join(verb.aliases)}")
+    return "\n".join(lines) + "\n"
+
+
+def _action(verb: Verb, action: VerbAction, width: int) -> str:
+    lines = [*_told(f"aof {verb.name} {action.name}: {action.summary}", 4, width), ""]
+    lines += [*_told(f"usage: {action.usage}", 7, width), ""]
+    own = tuple(option for option in verb.options if not option.actions or action.name in option.actions)
+    lines += ["options:", *_options((*own, *GLOBAL), width), "", *_told(f"example: {action.example}", 9, width)]
     return "\n".join(lines) + "\n"
 
 

@@ -46,9 +46,15 @@ def _one(verb: Verb) -> list[str]:
     lines = [f"## aof {verb.name}\n", f"{verb.summary[0].upper()}{verb.summary[1:]}.\n", "```", verb.usage, "```\n"]
     if verb.help:
         lines.append(f"{verb.help}\n")
+    if verb.actions:
+        lines += ["| action | |", "| --- | --- |"]
+        lines += [f"| `{_cell(one.usage)}` | {one.summary} |" for one in verb.actions]
+        lines.append("")
     if verb.arguments or verb.options:
         lines += ["| | |", "| --- | --- |"]
-        lines += [f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments]
+        lines += [
+            f"| `{_cell(argument.name)}` | {argument.help} |" for argument in verb.arguments[1 if verb.actions else 0 :]
+        ]
         lines += [_row(option) for option in verb.options]
         lines.append("")
     lines.append(f"Example: `{verb.example}`\n")
@@ -63,7 +69,8 @@ def _options(options: tuple[Option, ...]) -> list[str]:
 
 def _row(option: Option) -> str:
     repeated = "…" if option.kind == MANY else ""
-    return f"| `{_cell((option.name + ' ' + option.metavar).strip())}{repeated}` | {option.help} |"
+    where = f"with {', '.join(f'`{one}`' for one in option.actions)}: " if option.actions else ""
+    return f"| `{_cell((option.name + ' ' + option.metavar).strip())}{repeated}` | {where}{option.help} |"
 
 
 def _cell(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb, VerbAction
 from aof.app.operations.catalogue import OPERATIONS
 from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 
@@ -65,7 +65,7 @@ Generated from the rows below `aof.app.operations`. Do not edit; run: python -m 
 
 from __future__ import annotations
 
-from aof.adapters.cli.spec.grammar import Argument, Option, Verb
+from aof.adapters.cli.spec.grammar import Argument, Option, Verb, VerbAction
 '''
 
 
@@ -113,7 +113,20 @@ def verb_of(name: str, members: list[Operation]) -> Verb:
         example=described.example,
         help=first.notes,
         aliases=described.aliases,
+        actions=tuple(map(_action_of, members)) if first.family is not None else (),
     )
+
+
+def _action_of(operation: Operation) -> VerbAction:
+    """One operation of several that share a verb; its usage has what cannot be left out."""
+    placed = [(one.spelling.place.strip("[]"), one.required) for one in spelled(operation) if one.spelling.place]
+    places = [name if required else f"[{name}]" for name, required in placed]
+    options = _options(operation)
+    needed = [f"{one.name} {one.metavar}" for one in options if one.required]
+    rest = ["[OPTIONS]"] if len(needed) < len(options) else []
+    usage = " ".join([f"aof {operation.verb}", *places, *needed, *rest])
+    cli = _cli(operation)
+    return VerbAction(operation.verb.split()[1], cli.summary or _phrase(operation.help), usage, cli.example)
 
 
 def _cli(operation: Operation) -> Cli:
@@ -264,7 +277,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
         for option in _options(operation):
             by_name.setdefault(option.name, (option, []))[1].append(action)
     for option, having in by_name.values():
-        option.help = _only_with(having, actions, option.help)
+        option.actions = tuple(having) if len(having) < len(actions) else ()
         option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
 
@@ -287,7 +300,8 @@ def _written(verb: Verb) -> Iterator[str]:
     yield f"        {_text(verb.handler)}," if verb.handler else f"        operation={_text(verb.operation)},"
     yield f"        section={_text(verb.section)},"
     yield f"        order={verb.order},"
-    for name, items in (("arguments", map(_argument, verb.arguments)), ("options", map(_option, verb.options))):
+    parts = {"arguments": map(_argument, verb.arguments), "options": map(_option, verb.options)}
+    for name, items in (parts | {"actions": map(_action, verb.actions)}).items():
         if lines := list(items):
             yield f"        {name}=("
             yield from (f"            {line}," for line in lines)
@@ -305,6 +319,10 @@ def _argument(argument: Argument) -> str:
     return f"Argument({_text(argument.name)}, {_text(argument.help)}{required}, target={_text(argument.target)})"
 
 
+def _action(one: VerbAction) -> str:
+    return f"VerbAction({', '.join(map(_text, (one.name, one.summary, one.usage, one.example)))})"
+
+
 def _option(option: Option) -> str:
     bare = Option(option.name, option.help, metavar=option.metavar)
     parts = [_text(option.name), _text(option.help)]
@@ -313,6 +331,7 @@ def _option(option: Option) -> str:
         value = getattr(option, name)
         if value != getattr(bare, name):
             parts.append(f"{name}={value if isinstance(value, bool) else _text(value)}")
+    parts += [f"actions={_texts(option.actions)}"] if option.actions else []
     return f"Option({', '.join(parts)})"
 
 

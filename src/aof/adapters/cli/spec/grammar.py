@@ -17,9 +17,10 @@ class Option:
 
     `target` names the value; `routing.agent` is a key of the object `routing`. `type` says how the text is read: see
     `values`. A `required` one stands for a parameter that the operation must have: left out, it is passed on empty.
+    `actions` are those of the verb that have it; none where all do.
     """
 
-    __slots__ = ("help", "kind", "metavar", "name", "required", "target", "type", "value")
+    __slots__ = ("actions", "help", "kind", "metavar", "name", "required", "target", "type", "value")
 
     def __init__(
         self,
@@ -32,9 +33,11 @@ class Option:
         target: str = "",
         value: bool = True,
         required: bool = False,
+        actions: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
+        self.actions = actions
         self.value = value
         self.required = required
         self.metavar = metavar
@@ -55,6 +58,18 @@ class Argument:
         self.target = target or name.lower().replace(" ", "_")
 
 
+class VerbAction:
+    """What a verb of several operations is asked to do by its first word, with what that needs at least."""
+
+    __slots__ = ("example", "name", "summary", "usage")
+
+    def __init__(self, name: str, summary: str, usage: str, example: str) -> None:
+        self.name = name
+        self.summary = summary
+        self.usage = usage
+        self.example = example
+
+
 class Verb:
     """One thing that can be asked, listed by `aof --help` in `section`, by `order`.
 
@@ -63,6 +78,7 @@ class Verb:
     """
 
     __slots__ = (
+        "actions",
         "aliases",
         "arguments",
         "example",
@@ -90,6 +106,7 @@ class Verb:
         example: str,
         help: str = "",  # noqa: A002 - as above
         aliases: tuple[str, ...] = (),
+        actions: tuple[VerbAction, ...] = (),
     ) -> None:
         self.name = name
         self.summary = summary
@@ -102,6 +119,7 @@ class Verb:
         self.example = example
         self.help = help
         self.aliases = aliases
+        self.actions = actions
 
     @property
     def reads(self) -> bool:
@@ -110,7 +128,11 @@ class Verb:
 
     @property
     def usage(self) -> str:
-        """The verb's one-line form."""
+        """The verb's one-line form; of one with actions, theirs say the rest."""
+        if self.actions:
+            first, *others = self.arguments
+            words = ["ACTION" if first.required else "[ACTION]", *(f"[{one.name}]" for one in others)]
+            return f"aof {self.name} {' '.join(words)} [OPTIONS]"
         words = [f"aof {self.name}"]
         words += [argument.name if argument.required else f"[{argument.name}]" for argument in self.arguments]
         words += [

@@ -74,6 +74,8 @@ def parse(words: list[str]) -> Parsed:
             places.append(word)
     if verb is not None and not options.get("help"):
         _place(verb, places, values)
+    elif verb is not None and places:
+        values["action"] = places[0]  # of which help is asked for
     return Parsed(verb, values, options)
 
 

@@ -174,7 +174,10 @@ OWN: tuple[Verb, ...] = (
         "data:help_on",
         section="data",
         order=110,
-        arguments=(Argument("VERB", "the verb", required=False),),
+        arguments=(
+            Argument("VERB", "the verb", required=False),
+            Argument("ACTION", "one action of a verb that has several", required=False),
+        ),
         example="aof help claim",
     ),
 )

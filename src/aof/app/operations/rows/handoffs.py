@@ -327,7 +327,7 @@ ROWS: tuple[Operation, ...] = (
     _row(
         "handoff_list",
         HandoffFilterParams,
-        "HandoffList of a task, from or to an agent.",
+        "Handoffs of a task, from or to an agent.",
         "aof handoff list --to swe-qa",
         result=HandoffList,
         effect="read",

@@ -84,7 +84,7 @@ def _answer(
             return None
         return StatusChange("unread", reason)  # the others have still to read it
     if message.status == target:
-        return None
+        return None if message.acks or not reason else StatusChange(target, reason)  # by hand, and nobody said so yet
     if target not in ANSWERS[message.status]:
         return _impossible(message, target)
     return StatusChange(target, reason)

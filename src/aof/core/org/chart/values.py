@@ -5,6 +5,7 @@ Must not know shapes, nor what one part of the chart says of another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from math import isfinite
 
@@ -26,6 +27,7 @@ from aof.core.validation.task_fields import bad_ttl
 
 LEVELS = (0, 1, 2, 3)
 _NAME = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"
+_ADDRESS = r"https?://[^\s/@?#]+(/[^\s?#]*)?"
 _At = tuple[Step, ...]
 
 
@@ -111,6 +113,12 @@ def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
         yield _wrong(at, detail, "add 'command: [python, agent.py]', one word an item", "empty_command")
     if runner.kind == "a2a" and not (runner.url or "").strip():
         yield _wrong(at, f"{who} is a remote peer without an address", "add 'url: https://…'", "missing_url")
+    elif runner.kind == "a2a" and not re.fullmatch(_ADDRESS, runner.url or ""):
+        detail = f"{who} has an address that is no HTTP address: {(runner.url or '')[:80]!r}"
+        yield _wrong((*at, "url"), detail, "use one such as https://peer.example.org, without a name or a password")
+    if runner.kind != "a2a" and runner.token_env is not None:
+        detail = f"{who} has 'tokenEnv', but its runner kind is '{runner.kind}'"
+        yield _wrong((*at, "tokenEnv"), detail, "say 'kind: a2a', or remove the line", "unused_token")
     if runner.kind != "process" and runner.command:
         detail = f"{who} has a command, but its runner kind is '{runner.kind}'"
         yield _wrong((*at, "command"), detail, "say 'kind: process', or remove the command", "unused_command")
@@ -118,6 +126,7 @@ def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
         detail = f"{who} has 'messages: plain', but only a process prints messages"
         yield _wrong((*at, "messages"), detail, "say 'kind: process', or remove the line", "unused_messages")
     named = (*runner.env, *(runner.inherit_env if runner.inherit_env != "all" else ()))
+    named += (runner.token_env,) if runner.token_env is not None else ()
     for name in named:
         if not name or "=" in name or "\0" in name:
             key = "env" if name in runner.env else "inheritEnv"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,12 @@ class Documents:
         documents.follow(
             FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable), projection, facts
         )
+
+    def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
+        """What the files would be after the document caught up; nothing is written."""
+        thought: dict[str, tuple[str, int]] = {}
+        documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
+        return {path: thought[path][0] if path in thought else text_of(self._parts.paths, path)[0] for path in paths}
 
     def text(self, path: str) -> str:
         """A document's file as it lies there."""

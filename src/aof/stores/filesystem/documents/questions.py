@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class DocumentQuestions:
     def document(self, path: str) -> str:
         """The text of a document's file, as it lies there."""
         return self._store.documents.text(path)
+
+    def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
+        """What the files would be after the document caught up; nothing is written."""
+        facts: Facts = self
+        return self._store.documents.foreseen(projection, paths, facts)
 
     def title(self, task_id: str) -> str | None:
         """The title of a task, from its file as it lies there."""

@@ -1,0 +1,35 @@
+"""Parts of messages and artifacts as text, and text as parts. Must not know tasks or how a part travels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from a2a.types import Message, Part, Role
+from google.protobuf.json_format import MessageToJson
+
+INPUT_MODES = ("text/plain", "application/json")
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """All that the parts say. Data stands as JSON; of what lies elsewhere only the address is told."""
+    return "\n\n".join(said for part in parts if (said := _said(part)))
+
+
+def _said(part: Part) -> str:
+    kind = part.WhichOneof("content")
+    if kind == "text":
+        return part.text.strip()
+    if kind == "data":
+        return f"```json\n{MessageToJson(part.data, indent=2)}\n```"
+    return f"See {part.url}" if kind == "url" else ""
+
+
+def is_readable(part: Part) -> bool:
+    """Whether it is of a kind that a task's description can hold."""
+    return part.WhichOneof("content") in ("text", "data", "url")
+
+
+def message(message_id: str, text: str, *, task_id: str, context_id: str, ours: bool) -> Message:
+    """A message of one text: ours, or what the peer has sent."""
+    role = Role.ROLE_AGENT if ours else Role.ROLE_USER
+    return Message(message_id=message_id, role=role, parts=[Part(text=text)], task_id=task_id, context_id=context_id)

@@ -1,0 +1,138 @@
+"""Artifacts of a peer as files of the task: bounded, below its own folder, under names that we make.
+
+Must not know what the peer says about its task.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import httpx
+from a2a.types import Artifact, Part
+from google.protobuf.json_format import MessageToJson
+
+from aof._support.confined_folder import ConfinedFolder
+from aof._support.hashing import hexdigest
+from aof.adapters.a2a.peer.connection import PeerRefused
+
+FOLDER: Final = "outputs/peer"
+MOST_BYTES: Final = 32 * 1024 * 1024
+_MOST: Final = 100  # artifacts
+_NAME: Final = 80  # characters
+_OK: Final = 200
+
+
+class ArtifactMissing(Exception):
+    """The peer names an artifact that cannot be had now."""
+
+
+class Gathered:
+    """The artifacts that a peer has told of so far, whole or in chunks."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Artifact] = {}
+        self._bytes = 0
+
+    def add(self, artifact: Artifact, *, append: bool = False) -> None:
+        """Take one, or a chunk of one; raises PeerRefused when it becomes too much."""
+        self._bytes += artifact.ByteSize()
+        known = self._known.get(artifact.artifact_id)
+        if append and known is not None:
+            _join(known, artifact)
+        else:
+            whole = Artifact()
+            whole.CopyFrom(artifact)
+            self._known[artifact.artifact_id] = whole
+        if self._bytes > 2 * MOST_BYTES or len(self._known) > _MOST:
+            raise PeerRefused(f"the peer sends more artifacts than are taken: {_MOST}, or {MOST_BYTES:,} bytes")
+
+    def replace(self, artifacts: Iterable[Artifact]) -> None:
+        """What the peer's task lists counts more than what was heard on a stream; what it leaves out is kept."""
+        self._bytes = 0
+        for artifact in artifacts:
+            self.add(artifact)
+
+    @property
+    def all(self) -> tuple[Artifact, ...]:
+        """Every artifact, in the order in which each was first told."""
+        return tuple(self._known.values())
+
+
+def _join(known: Artifact, chunk: Artifact) -> None:
+    """Add a chunk: text to the text and bytes to the bytes before it, anything else as a part of its own."""
+    for part in chunk.parts:
+        last = known.parts[-1] if known.parts else None
+        kind = part.WhichOneof("content")
+        if last is not None and kind in ("text", "raw") and last.WhichOneof("content") == kind:
+            if kind == "text":
+                last.text += part.text
+            else:
+                last.raw += part.raw
+        else:
+            known.parts.append(part)
+
+
+async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncClient) -> tuple[str, ...]:
+    """Write every part below the task's folder; their paths there. Raises ArtifactMissing and PeerRefused."""
+    left, paths = MOST_BYTES, []
+    for artifact in artifacts:
+        for number, part in enumerate(artifact.parts):
+            data = await _content(part, http)
+            left -= len(data)
+            if left < 0:
+                raise PeerRefused(f"the artifacts have more than {MOST_BYTES:,} bytes together")
+            path = f"{FOLDER}/{_name(artifact, part, number)}"
+            _write(folder, path, data)
+            paths.append(path)
+    return tuple(paths)
+
+
+async def _content(part: Part, http: httpx.AsyncClient) -> bytes:
+    if "missing" in part.metadata:
+        raise ArtifactMissing(str(part.metadata["missing"])[:200])
+    match part.WhichOneof("content"):
+        case "text":
+            return part.text.encode()
+        case "raw":
+            return bytes(part.raw)
+        case "data":
+            return str(MessageToJson(part.data, indent=2)).encode()
+        case "url":
+            return await _fetched(part.url, http)
+    raise ArtifactMissing("a part of an artifact is empty")
+
+
+async def _fetched(url: str, http: httpx.AsyncClient) -> bytes:
+    """From the peer itself only, which the client sees to."""
+    try:
+        answer = await http.get(url)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ArtifactMissing(f"{url[:200]} cannot be fetched: {error}") from None
+    if answer.status_code != _OK:
+        raise ArtifactMissing(f"{url[:200]} answers {answer.status_code}")
+    return answer.content
+
+
+def _name(artifact: Artifact, part: Part, number: int) -> str:
+    """A name that no peer chooses: a digest of its ID, with what is harmless of the name that it gave."""
+    given = part.filename or artifact.name or artifact.artifact_id
+    harmless = re.sub(r"[^A-Za-z0-9._-]+", "-", given).strip(".-")[-_NAME:] or "artifact"
+    return f"{hexdigest(f'{artifact.artifact_id} {number}'.encode())[:8]}-{harmless}"
+
+
+def _write(folder: str, path: str, data: bytes) -> None:
+    """Whole or not at all."""
+    files = ConfinedFolder(os.path.dirname(folder))
+    target = f"{folder}/{path}"
+    files.make_folders(os.path.dirname(target))
+    place, name = files.at(target)
+    part = f".{name}.{os.getpid()}.part"
+    opened = files.open(f"{os.path.dirname(target)}/{part}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    with open(opened, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)

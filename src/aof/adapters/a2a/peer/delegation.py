@@ -1,0 +1,288 @@
+"""One run of a task at a peer: send it once, follow it, and end the run by what the peer says and what is really here.
+
+The remote task outlives the run: the next one goes on with it. A peer that is silent, lies or sends nonsense for longer
+than our patience ends the run as lost; nothing but a final success with everything taken in completes the task. Must
+not know how the process was started.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import anyio
+import httpx
+import msgspec
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    TaskState,
+)
+from a2a.types import Task as PeerTask
+from a2a.utils.errors import A2AError
+
+from aof._support.printable import clean
+from aof.adapters.a2a import states
+from aof.adapters.a2a.content import text_of
+from aof.adapters.a2a.peer.artifacts import ArtifactMissing, Gathered
+from aof.adapters.a2a.peer.connection import Connection, PeerRefused, connected
+from aof.adapters.a2a.peer.delegated_run import DelegatedRun
+from aof.adapters.a2a.peer.remote import Mechanism, Remote
+from aof.core.evolve.work_log import description
+
+_FAILED: Final = frozenset({"failed", "canceled", "rejected"})
+_TROUBLE: Final = (A2AError, httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError, AttributeError)
+_SHORTEST, _LONGEST = 0.2, 5.0  # seconds between two looks
+_GO_ON: Final = "Please go on."
+_Answer = TypeVar("_Answer")
+
+
+class Silence(Exception):
+    """The peer gave no usable answer for longer than our patience."""
+
+
+class Delegation:
+    """Works for one run."""
+
+    def __init__(self, local: DelegatedRun, http: httpx.AsyncClient, url: str, patience: float) -> None:
+        self._local = local
+        self._http = http
+        self._url = url
+        self._patience = patience
+        self._gathered = Gathered()
+        self._peer: Connection
+        self._remote: Remote
+
+    async def run(self) -> None:
+        """Until the run is over, one way or another."""
+        try:
+            self._peer = await self._patiently(lambda: connected(self._http, self._url))
+            await self._begun()
+            await self._followed()
+        except PeerRefused as error:
+            self._local.fail("peer_refused", str(error), retryable=False)
+        except Silence as error:
+            self._local.fail("peer_unreachable", str(error), lost=True)
+
+    async def cancel(self) -> None:
+        """Pass a cancellation on, as well as that can be done."""
+        remote = self._local.remote
+        if remote is None or remote.remote_task_id is None:
+            return
+        with anyio.move_on_after(self._patience), suppress(PeerRefused, *_TROUBLE):
+            peer = await connected(self._http, self._url)
+            await peer.client.cancel_task(CancelTaskRequest(id=remote.remote_task_id))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """The answer; whatever goes wrong is tried again while our patience lasts."""
+        pause, until = _SHORTEST, anyio.current_time() + self._patience
+        while True:
+            try:
+                return await ask()
+            except _TROUBLE as error:
+                if anyio.current_time() + pause > until:
+                    what = clean(str(error))[:300] or type(error).__name__
+                    raise Silence(f"no usable answer from {self._url} for {self._patience:g} s: {what}") from None
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+
+    async def _begun(self) -> None:
+        """Go on with the remote task, or send the task; its ID is stored before anything else is done."""
+        remote = self._local.remote
+        if remote is not None and remote.remote_task_id is not None and remote.remote_status not in _FAILED:
+            self._remote = remote
+            self._keep(agent_card_ref=self._peer.card_ref)
+            if remote.remote_status in ("input-required", "auth-required"):
+                await self._answered()
+            return
+        in_doubt = remote is not None and remote.remote_task_id is None
+        if remote is None or not in_doubt:
+            remote = Remote(
+                native_protocol="a2a",
+                remote_agent_ref=self._local.agent_ref,
+                remote_context_id=remote.remote_context_id if remote is not None else str(uuid.uuid4()),
+                message_id=str(uuid.uuid4()),
+            )
+        self._remote = remote
+        self._keep(agent_card_ref=self._peer.card_ref, delivery_mechanism="polling")
+        found = await self._found() if in_doubt else None
+        if found is None:
+            task = self._local.task
+            await self._say(f"{task.title}\n\n{description(task.body)}".strip(), described=len(description(task.body)))
+        else:
+            self._is_remote(found)
+
+    async def _found(self) -> PeerTask | None:
+        """The task that an earlier run has sent without hearing of it; a peer that cannot list is sent it again."""
+        try:
+            asked = ListTasksRequest(context_id=self._remote.remote_context_id, history_length=50)
+            listed = await self._peer.client.list_tasks(asked)
+        except _TROUBLE:
+            return None
+        wanted = self._remote.message_id
+        return next((one for one in listed.tasks if any(said.message_id == wanted for said in one.history)), None)
+
+    async def _answered(self) -> None:
+        """Tell the peer what was added to the description since it asked."""
+        said = description(self._local.task.body)
+        told = said[self._remote.described :].strip() or _GO_ON
+        sent = f"{self._remote.remote_task_id} {self._remote.described} {len(said)}"
+        self._keep(message_id=str(uuid.uuid5(uuid.NAMESPACE_URL, sent)))  # the same in a run that has to send it again
+        await self._say(told, described=len(said))
+
+    async def _say(self, text: str, *, described: int) -> None:
+        """Send one message; the same again is known to the peer by its ID."""
+        remote = self._remote
+        message = Message(
+            message_id=remote.message_id,
+            role=Role.ROLE_USER,
+            parts=[Part(text=text)],
+            context_id=remote.remote_context_id,
+            task_id=remote.remote_task_id or "",
+        )
+        answer = await self._patiently(lambda: self._sent(SendMessageRequest(message=message)))
+        self._keep(described=described)
+        if answer.HasField("message"):
+            self._local.said(answer.message)
+            await self._local.complete_by_message(text_of(answer.message.parts), self._http)
+            return
+        self._is_remote(answer.task)
+
+    async def _sent(self, request: SendMessageRequest) -> StreamResponse:
+        async for answer in self._peer.client.send_message(request):
+            if answer.HasField("message") or answer.task.id:
+                return answer
+        raise ValueError("the peer answered without a task")
+
+    def _is_remote(self, task: PeerTask) -> None:
+        """Store whose task it is, before the answer is acted upon."""
+        word = states.word_of(task.status.state)
+        context = task.context_id or self._remote.remote_context_id
+        self._keep(remote_task_id=task.id, remote_context_id=context, remote_status=word)
+
+    async def _followed(self) -> None:
+        """Hear what happens until the run is over: on a subscription while that holds, else by asking again."""
+        if self._local.over:
+            return
+        if self._peer.streams:
+            await self._subscribed()
+        pause, unclear = _SHORTEST, anyio.current_time() + self._patience
+        while not self._local.over:
+            task = await self._patiently(self._asked)
+            if states.word_of(task.status.state) != states.UNKNOWN:
+                unclear = anyio.current_time() + self._patience
+            elif anyio.current_time() > unclear:
+                raise Silence(f"{self._url} is in a state that we do not know for {self._patience:g} s")
+            if await self._acted(task):
+                return
+            self._keep(delivery_mechanism="polling")
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+
+    async def _subscribed(self) -> None:
+        """Follow the stream to its end; what it does not tell is asked for afterwards."""
+        try:
+            request = SubscribeToTaskRequest(id=self._remote.remote_task_id or "")
+            async for answer in self._peer.follower.subscribe(request):
+                self._keep(delivery_mechanism="subscription")
+                if self._heard(answer):
+                    return
+        except _TROUBLE:
+            return
+
+    def _heard(self, answer: StreamResponse) -> bool:
+        """Take one update; whether the peer rests. Updates about another task are none."""
+        match answer.WhichOneof("payload"):
+            case "task" if answer.task.id == self._remote.remote_task_id:
+                return self._noted(answer.task.status.state, answer.task.status.message)
+            case "status_update" if answer.status_update.task_id == self._remote.remote_task_id:
+                status = answer.status_update.status
+                return self._noted(status.state, status.message)
+            case "artifact_update" if answer.artifact_update.task_id == self._remote.remote_task_id:
+                update = answer.artifact_update
+                self._gathered.add(update.artifact, append=update.append)
+        return False
+
+    def _noted(self, state: int, message: Message) -> bool:
+        self._keep(remote_status=states.word_of(state))
+        if state not in states.WAITING and state not in states.FINAL:
+            self._local.said(message)
+        return state in states.FINAL or state in states.WAITING
+
+    async def _asked(self) -> PeerTask:
+        task = await self._peer.client.get_task(GetTaskRequest(id=self._remote.remote_task_id or ""))
+        if task.id != self._remote.remote_task_id:
+            raise ValueError(f"asked for {self._remote.remote_task_id}, the peer answers about {task.id[:80]!r}")
+        return task
+
+    async def _acted(self, task: PeerTask) -> bool:
+        """Do what the peer's task, as it is now, asks for; whether the run is over."""
+        state, message = task.status.state, task.status.message
+        self._noted(state, message)
+        text = clean(text_of(message.parts))[:500]
+        if state == TaskState.TASK_STATE_COMPLETED:
+            return await self._completed(task, text)
+        if state in states.WAITING:
+            self._local.wait(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
+            return True
+        if state in states.FINAL:
+            word = states.word_of(state)
+            retryable = state == TaskState.TASK_STATE_FAILED
+            self._local.fail(f"peer_{word}", text or f"the peer's task is {word}", retryable=retryable)
+            return True
+        return False
+
+    async def _completed(self, task: PeerTask, text: str) -> bool:
+        """Success counts when every artifact is here."""
+        self._gathered.replace(task.artifacts)
+        until, pause = anyio.current_time() + self._patience, _SHORTEST
+        while True:
+            try:
+                paths = await self._local.take_in(self._gathered.all, self._http)
+                break
+            except ArtifactMissing as error:
+                if anyio.current_time() + pause > until:
+                    self._local.fail("artifact_missing", f"the peer is done, but {error}")
+                    return True
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+        self._keep(remote_artifact_refs=paths)
+        self._local.complete(text, paths)
+        return True
+
+    def _keep(
+        self,
+        *,
+        agent_card_ref: str | None = None,
+        remote_context_id: str | None = None,
+        remote_task_id: str | None = None,
+        message_id: str | None = None,
+        described: int | None = None,
+        delivery_mechanism: Mechanism | None = None,
+        remote_status: str | None = None,
+        remote_artifact_refs: tuple[str, ...] | None = None,
+    ) -> None:
+        """Store what is known of the remote task now."""
+        given = {
+            "agent_card_ref": agent_card_ref,
+            "remote_context_id": remote_context_id,
+            "remote_task_id": remote_task_id,
+            "message_id": message_id,
+            "described": described,
+            "delivery_mechanism": delivery_mechanism,
+            "remote_status": remote_status,
+            "remote_artifact_refs": remote_artifact_refs,
+        }
+        self._remote = msgspec.structs.replace(
+            self._remote, **{name: value for name, value in given.items() if value is not None}
+        )
+        self._local.keep(self._remote)

@@ -1,0 +1,143 @@
+"""A peer's messages as operations on tasks: a new task, an answer to a question, a cancellation.
+
+A peer reaches the tasks that it made, and no others. Every call is one of the catalogue, made for the caller that its
+token names. Must not know transports.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from a2a.types import Message
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+from google.protobuf.json_format import MessageToDict
+
+from aof._support.hashing import hexdigest
+from aof._support.printable import clean
+from aof.adapters.a2a.content import is_readable, text_of
+from aof.adapters.a2a.served.view import ORIGIN, context_of, origin_of
+from aof.app.fabric import Fabric
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
+from aof.core.errors.base import NotFound
+from aof.core.evolve.work_log import description
+from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import FINISHED
+from aof.core.model.task import Task
+
+_TITLE: Final = 120  # characters of the first line
+_ANSWER: Final = 10_000  # characters of an answer to a question, which the task's frontmatter holds
+_NAME: Final = 256  # characters of an ID that a peer chose
+_WISHES: Final = ("agent", "role", "team", "priority", "tags")  # what a peer may ask for, as far as its rights go
+
+
+class PeerInbox:
+    """Takes what peers send."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    def receive(self, message: Message, caller: Caller) -> str:
+        """Make a task of the message, or pass it to the task that it names; the task's ID. Twice is once."""
+        text = _text(message)
+        key = f"a2a-{hexdigest(f'{caller.actor} {message.message_id}'.encode())[:40]}"
+        if message.task_id:
+            return self._answer(self.own(message.task_id, caller), message, text, caller, key)
+        return self._create(message, text, caller, key)
+
+    def own(self, task_id: str, caller: Caller) -> Task:
+        """The task, if this caller has given it to us; anybody else's is not there."""
+        try:
+            task = self._fabric.get(task_id) if is_task_id(task_id) else None
+        except NotFound:
+            task = None
+        if task is None or not is_own(task, caller):
+            raise TaskNotFoundError(f"there is no task {task_id[:80]!r} of {caller.actor}")
+        return task
+
+    def cancel(self, task_id: str, caller: Caller) -> None:
+        """Cancel a task of the caller; one that is cancelled already stays so."""
+        task = self.own(task_id, caller)
+        if task.status in FINISHED and task.status != "cancelled":
+            raise TaskNotCancelableError(f"{task.id} has ended already: {task.status}")
+        if task.cancel is None:
+            self._do("cancel", _for_own(caller), taskId=task.id, reason=f"cancelled by {caller.actor} over A2A")
+
+    def _create(self, message: Message, text: str, caller: Caller, key: str) -> str:
+        wishes = _wishes(message)
+        origin = {"messageId": message.message_id}
+        if message.context_id:
+            origin["contextId"] = message.context_id
+        made = self._do(
+            "create",
+            caller,
+            **wishes | {"tags": [ORIGIN, *wishes.get("tags", ())]},
+            title=_title(text),
+            brief=text,
+            metadata={ORIGIN: origin},
+            key=key,
+        )
+        return str(made.task_id)
+
+    def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str) -> str:
+        """What the peer adds to a task stands in its description, where the next run reads it."""
+        if message.context_id and message.context_id != context_of(task):
+            raise InvalidParamsError(f"{task.id} belongs to the context {context_of(task)!r}")
+        known = any(one.value == key for one in task.requests)
+        if task.status in FINISHED and not known:
+            raise UnsupportedOperationError(f"{task.id} has ended: {task.status}; send a message without a task ID")
+        if len(text) > _ANSWER:
+            raise InvalidParamsError(f"the message has {len(text):,} characters, the limit is {_ANSWER:,}")
+        if not known:
+            said = {"messageId": message.message_id, "text": text}
+            whole = f"{description(task.body).rstrip()}\n\n**{caller.actor}:** {text}\n"
+            origin = origin_of(task) | {"input": said}
+            self._do("edit", caller, taskId=task.id, description=whole, metadata={ORIGIN: origin}, key=key)
+        if task.blocked is not None and task.blocked.kind == "waiting_input":
+            self._do("unblock", caller, taskId=task.id, key=f"{key}-on")
+        return task.id
+
+    def _do(self, name: str, caller: Caller, **given: Any) -> Any:
+        operation = BY_NAME[name]
+        return perform(self._fabric, operation, parameters(operation, given), caller)
+
+
+def is_own(task: Task, caller: Caller) -> bool:
+    """Whether the caller has given us this task over A2A."""
+    return task.created_by == caller.actor and bool(origin_of(task))
+
+
+def _for_own(caller: Caller) -> Caller:
+    """A token for work may cancel no task; the one task that its peer has made is an exception, as A2A has it."""
+    return msgspec.structs.replace(caller, scope="lead") if caller.scope == "work" else caller
+
+
+def _text(message: Message) -> str:
+    if not message.message_id or max(len(message.message_id), len(message.context_id)) > _NAME:
+        raise InvalidParamsError(f"a message needs an ID, and no ID may have more than {_NAME} characters")
+    if any(not is_readable(part) for part in message.parts):
+        raise ContentTypeNotSupportedError("send text, data or a link; a file's content is not taken")
+    text = text_of(message.parts)
+    if not text:
+        raise InvalidParamsError("the message says nothing; send a part with text")
+    return text
+
+
+def _title(text: str) -> str:
+    line = clean(next(line for line in text.splitlines() if line.strip()).strip(" #\t"))
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+
+
+def _wishes(message: Message) -> dict[str, Any]:
+    """What the message's metadata asks for under the key `aof`; the rights of the caller decide."""
+    given = MessageToDict(message.metadata).get("aof", {})
+    if not isinstance(given, dict) or set(given) - set(_WISHES):
+        raise InvalidParamsError(f"the metadata 'aof' may have the keys {', '.join(_WISHES)}")
+    return given

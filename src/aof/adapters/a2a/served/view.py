@@ -1,0 +1,174 @@
+"""A task of ours as a peer sees it: state, history and artifacts, all derived from the log and the task's files.
+
+Nothing of it is stored. Must not know who asks, nor how it is sent.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from a2a.types import Artifact, Message, Part, TaskState, TaskStatus
+from a2a.types import Task as PeerTask
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from aof._support.confined_folder import ConfinedFolder
+from aof.adapters.a2a import states
+from aof.adapters.a2a.content import message
+from aof.app.fabric import Fabric
+from aof.core.evolve.work_log import description
+from aof.core.model.events import Event
+from aof.core.model.task import Task
+
+ORIGIN: Final = "a2a"  # the key of a task's metadata, and the tag of every task that came from a peer
+MOST_MESSAGES: Final = 200
+MOST_BYTES: Final = 4 * 1024 * 1024  # of all artifacts together
+
+
+class TaskView(msgspec.Struct, frozen=True):
+    """A task at one moment, as a peer sees it."""
+
+    task: PeerTask
+    seq: int
+
+    @property
+    def state(self) -> TaskState:
+        """Its state."""
+        return self.task.status.state
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing more comes before somebody acts: it has ended, or waits for the peer."""
+        return self.state in states.FINAL or self.state in states.WAITING
+
+
+def context_of(task: Task) -> str:
+    """The context that the peer named; a task without one is its own."""
+    given = origin_of(task).get("contextId")
+    return given if isinstance(given, str) and given else task.id
+
+
+def origin_of(task: Task) -> dict[str, Any]:
+    """What the task keeps of the message that it came with."""
+    found = task.metadata.get(ORIGIN)
+    return found if isinstance(found, dict) else {}
+
+
+def seen(fabric: Fabric, task_id: str, *, history: int | None = None, artifacts: bool = True) -> TaskView:
+    """The task as it is now. `history` limits how many of the last messages are told."""
+    task = fabric.get(task_id)
+    events = list(fabric.events(task_id=task.id))
+    told = _messages(task, events)
+    status = TaskStatus(state=states.state_of(task), timestamp=_moment(task.updated_at))
+    last = told[-1] if told and told[-1].role == 2 else None  # noqa: PLR2004 - the agent's role
+    if last is not None:
+        status.message.CopyFrom(last)
+    shown = PeerTask(id=task.id, context_id=context_of(task), status=status)
+    wanted = MOST_MESSAGES if history is None else min(history, MOST_MESSAGES)
+    shown.history.extend(told[-wanted:] if wanted else ())
+    if artifacts and task.status == "done":
+        shown.artifacts.extend(_artifacts(fabric, task, events))
+    return TaskView(shown, task.rev)
+
+
+def _moment(text: str) -> Timestamp:
+    moment = Timestamp()
+    moment.FromJsonString(text)
+    return moment
+
+
+def _messages(task: Task, events: Iterable[Event]) -> list[Message]:
+    """All that was said, by the peer and by us, in order; each has the number of its event as its ID."""
+    found: dict[str, Message] = {}
+    for event in events:
+        for ours, message_id, text in _said(event):
+            name = message_id or f"{task.id}-{event.seq}"
+            if name not in found:  # a later edit of the metadata tells what the peer has said once more
+                found[name] = message(name, text, task_id=task.id, context_id=context_of(task), ours=ours)
+    return list(found.values())
+
+
+def _said(event: Event) -> list[tuple[bool, str | None, str]]:
+    teller = _TELLERS.get(event.type)
+    return [one for one in teller(event.payload) if one[2]] if teller is not None else []
+
+
+def _created(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
+    given = payload["task"]
+    origin = given.get("metadata", {}).get(ORIGIN, {})
+    return [(False, origin.get("messageId"), description(given.get("body", "")).strip() or given["title"])]
+
+
+def _updated(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
+    said = (payload["changes"].get("metadata") or {}).get(ORIGIN, {}).get("input")
+    return [(False, said["messageId"], said["text"])] if isinstance(said, dict) else []
+
+
+def _moved(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
+    if payload["to"] == "blocked":
+        return [(True, None, payload["blocked"]["reason"])]
+    if payload["to"] == "deadletter":
+        return [(True, None, payload.get("error", {}).get("message") or payload.get("reason", ""))]
+    return []
+
+
+_TELLERS: dict[str, Callable[[dict[str, Any]], list[tuple[bool, str | None, str]]]] = {
+    "task.created": _created,
+    "task.updated": _updated,
+    "task.progress": lambda payload: [(True, None, payload.get("text", ""))],
+    "task.transitioned": _moved,
+    "task.completed": lambda payload: [(True, None, payload["result"].get("notes", ""))],
+}
+
+
+def _artifacts(fabric: Fabric, task: Task, events: Iterable[Event]) -> list[Artifact]:
+    """What the last result names: its notes, and each file as far as all together are not too large."""
+    results = [event.payload["result"] for event in events if event.type == "task.completed"]
+    if not results:
+        return []
+    notes = results[-1].get("notes") or ""
+    found = [Artifact(artifact_id="summary", name="summary", parts=[Part(text=notes)])] if notes else []
+    left = MOST_BYTES
+    for path in results[-1].get("deliverables") or ():
+        part, size = _file(fabric, task, path, left)
+        left -= size
+        found.append(Artifact(artifact_id=path, name=os.path.basename(path), parts=[part]))
+    return found
+
+
+def _file(fabric: Fabric, task: Task, path: str, most: int) -> tuple[Part, int]:
+    """One file, or a note in its place that says why it is not here; a peer must not take that for the file."""
+    try:
+        data = _content(fabric, task, path, most)
+    except OSError as error:
+        return _missing(path, f"{path} cannot be read: {error.strerror}"), 0
+    if data is None:
+        return _missing(path, f"{path} is too large to be sent"), 0
+    kind = mimetypes.guess_type(path)[0]
+    try:
+        part = Part(text=data.decode("utf-8"), media_type=kind or "text/plain")
+    except UnicodeDecodeError:
+        part = Part(raw=data, media_type=kind or "application/octet-stream")
+    part.filename = os.path.basename(path)
+    return part, len(data)
+
+
+def _missing(path: str, why: str) -> Part:
+    part = Part(text="", filename=os.path.basename(path))
+    part.metadata.update({"missing": why})
+    return part
+
+
+def _content(fabric: Fabric, task: Task, path: str, most: int) -> bytes | None:
+    """The bytes of a file among the task's own, never through a link; None for more than may be sent."""
+    files = fabric.store.working_copy
+    if files is None:
+        raise FileNotFoundError(2, "there are no files here", path)
+    folder = f"{files.root}/{fabric.store.path_of(task).removesuffix('.md')}"
+    opened = ConfinedFolder(folder).open(os.path.normpath(f"{folder}/{path}"), os.O_RDONLY | os.O_NONBLOCK)
+    with open(opened, "rb") as file:
+        data = file.read(most + 1)
+    return data if len(data) <= most else None

@@ -1,0 +1,258 @@
+"""A peer gives us tasks over A2A: the official client sends, follows, answers, lists and cancels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import httpx
+import pytest
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Part,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+)
+from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotCancelableError, TaskNotFoundError
+
+from aof.app.fabric import Fabric
+from aof.entrypoints import serve
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support import peers
+from tests.support.requirements import requirement
+
+BINDINGS = ("JSONRPC", "HTTP+JSON")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return Path(init_data_dir(tmp_path / ".aof")[0])
+
+
+@pytest.fixture
+def fabric(root: Path) -> Iterator[Fabric]:
+    with open_fabric(root, actor="ada") as opened:
+        yield opened
+
+
+def finish(fabric: Fabric, root: Path, task_id: str) -> None:
+    """Do the work: a file, a result, an approval."""
+    run = fabric.claim(task_id, agent="ada")
+    fabric.progress(task_id, run=run.run_id, text="half of it")
+    folder = root / fabric.store.path_of(fabric.get(task_id)).removesuffix(".md") / "outputs"
+    folder.mkdir(parents=True)
+    (folder / "report.txt").write_text("all fine")
+    fabric.complete(task_id, run=run.run_id, summary="it works", deliverables=["outputs/report.txt"])
+    if fabric.get(task_id).status == "review":
+        fabric.as_actor("max").approve(task_id)
+
+
+@requirement("task.a2a.inbound")
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_peers_message_becomes_a_task_that_it_follows_to_its_end(root: Path, fabric: Fabric, binding: str) -> None:
+    told: list[str] = []
+    found: list[Task] = []
+
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token, binding) as peer, anyio.create_task_group() as group:
+            async for answer in peer.send_message(peers.request("Check the login\n\nAll of it.", at_once=False)):
+                told.append(peers.update(answer))
+                if answer.HasField("task"):
+                    work = partial(finish, fabric, root, answer.task.id)
+                    group.start_soon(anyio.to_thread.run_sync, work)
+            found.append(await peer.get_task(GetTaskRequest(id=fabric.tasks()[0].id)))
+
+    with peers.served(root) as (address, token):
+        card = httpx.get(f"{address}/.well-known/agent-card.json").json()
+        assert {one["protocolBinding"] for one in card["supportedInterfaces"]} == set(BINDINGS)
+        anyio.run(talk, address, token)
+    assert told[0] == "task submitted"
+    assert told[-1] == "completed: it works"
+    assert "artifact report.txt" in told
+    (task,) = found
+    kept = fabric.get(task.id)
+    assert (kept.title, kept.created_by, kept.status) == ("Check the login", "mia", "done")
+    assert [message.parts[0].text for message in task.history] == [
+        "Check the login\n\nAll of it.",
+        "half of it",
+        "it works",
+    ]
+    assert {one.name: one.parts[0].text for one in task.artifacts} == {"summary": "it works", "report.txt": "all fine"}
+    snapshot = fabric.snapshot()
+    assert snapshot["tasks"][0]["requestedBy"]["id"] == "mia"
+
+
+@requirement("task.a2a.inbound")
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_peers_cancel_request_becomes_our_cancel(root: Path, fabric: Fabric, binding: str) -> None:
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token, binding, streaming=False) as peer:
+            task = await peers.sent(peer, peers.request("Not needed after all"))
+            cancelled = await peer.cancel_task(CancelTaskRequest(id=task.id))
+            assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+            assert fabric.get(task.id).cancel is not None
+            again = await peer.cancel_task(CancelTaskRequest(id=task.id))
+            assert again.status.state == TaskState.TASK_STATE_CANCELED
+            done = await peers.sent(peer, peers.request("Needed", "m-2"))
+            await anyio.to_thread.run_sync(finish, fabric, root, done.id)
+            with pytest.raises(TaskNotCancelableError):
+                await peer.cancel_task(CancelTaskRequest(id=done.id))
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+
+
+def test_a_question_to_the_peer_is_answered_by_its_next_message(root: Path, fabric: Fabric) -> None:
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token) as peer:
+            task = await peers.sent(peer, peers.request("Move the data", context_id="c-1"))
+            fabric.claim(task.id, agent="ada")
+            fabric.block(task.id, reason="Which database?", kind="waiting_input")
+            asked = await peer.get_task(GetTaskRequest(id=task.id))
+            assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+            assert asked.status.message.parts[0].text == "Which database?"
+            answer = peers.request("The blue one", "m-2", task_id=task.id, context_id="c-1")
+            for _ in range(2):  # the answer to the first may have been lost
+                assert (await peers.sent(peer, answer)).id == task.id
+            with pytest.raises(InvalidParamsError):
+                await peers.sent(peer, peers.request("x", "m-3", task_id=task.id, context_id="c-2"))
+            kept = fabric.get(task.id)
+            assert kept.status == "ready"
+            assert kept.body.count("The blue one") == 1
+            followed = await peer.get_task(GetTaskRequest(id=task.id))
+            said = [one.parts[0].text for one in followed.history]
+            assert said == ["Move the data", "Which database?", "The blue one"]
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+
+
+def test_the_same_message_twice_is_one_task_also_after_a_restart(root: Path, fabric: Fabric) -> None:
+    async def talk(address: str, token: str) -> str:
+        async with peers.client(address, token) as peer:
+            return (await peers.sent(peer, peers.request("Once"))).id
+
+    made = set()
+    for _ in range(2):
+        with peers.served(root) as (address, token):
+            made |= {anyio.run(talk, address, token) for _ in range(2)}
+    assert len(made) == len(fabric.tasks()) == 1
+
+
+def test_a_peer_lists_and_reaches_its_own_tasks_and_no_others(root: Path, fabric: Fabric) -> None:
+    fabric.create("Ours", tags=["a2a"])
+
+    async def talk(address: str, token: str, other: str) -> None:
+        async with peers.client(address, token) as mia, peers.client(address, other, "HTTP+JSON") as bob:
+            ids = [
+                (await peers.sent(mia, peers.request(f"T{n}", f"m-{n}", context_id=f"c-{n % 2}"))).id for n in range(3)
+            ]
+            theirs = (await peers.sent(bob, peers.request("Bob's"))).id
+            page = await mia.list_tasks(ListTasksRequest(page_size=2))
+            rest = await mia.list_tasks(ListTasksRequest(page_size=2, page_token=page.next_page_token))
+            assert {one.id for one in (*page.tasks, *rest.tasks)} == set(ids)
+            assert (page.total_size, len(page.tasks), rest.next_page_token) == (3, 2, "")
+            narrow = await mia.list_tasks(ListTasksRequest(context_id="c-1"))
+            assert [one.id for one in narrow.tasks] == [ids[1]]
+            working = await mia.list_tasks(ListTasksRequest(status=TaskState.TASK_STATE_WORKING))
+            assert not working.tasks
+            for hidden in (theirs, "TASK-2020-01-01-001", "../../etc/passwd"):
+                with pytest.raises(TaskNotFoundError):
+                    await mia.get_task(GetTaskRequest(id=hidden))
+            with pytest.raises(TaskNotFoundError):
+                await mia.cancel_task(CancelTaskRequest(id=theirs))
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token, serve.create_token(str(root), "bob", None).token)
+
+
+def test_a_subscription_tells_the_rest_and_a_finished_task_has_none(root: Path, fabric: Fabric) -> None:
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token) as peer, anyio.create_task_group() as group:
+            task = await peers.sent(peer, peers.request("Follow me"))
+            told: list[str] = []
+            async for answer in peer.subscribe(SubscribeToTaskRequest(id=task.id)):
+                if not told:
+                    group.start_soon(anyio.to_thread.run_sync, partial(finish, fabric, root, task.id))
+                told.append(peers.update(answer))
+            assert told[0] == "task submitted"
+            assert told[-1] == "completed: it works"
+            with pytest.raises(A2AError):
+                async for _ in peer.subscribe(SubscribeToTaskRequest(id=task.id)):
+                    pass
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+
+
+def test_a_peer_of_revision_0_3_sends_gets_and_cancels(root: Path, fabric: Fabric) -> None:
+    with peers.served(root) as (address, token), httpx.Client(headers={"Authorization": f"Bearer {token}"}) as http:
+
+        def call(method: str, params: dict[str, object]) -> dict[str, object]:
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            said: dict[str, object] = http.post(f"{address}/a2a/rpc", json=body).json()["result"]
+            return said
+
+        parts = [{"kind": "text", "text": "From an older peer"}]
+        message = {"kind": "message", "messageId": "old-1", "role": "user", "parts": parts}
+        made = call("message/send", {"message": message, "configuration": {"blocking": False}})
+        assert made["kind"] == "task"
+        assert made["status"]["state"] == "submitted"  # type: ignore[index]
+        assert call("tasks/get", {"id": made["id"]})["id"] == made["id"]
+        assert call("tasks/cancel", {"id": made["id"]})["status"]["state"] == "canceled"  # type: ignore[index]
+        assert http.get(f"{address}/.well-known/agent-card.json").json()["protocolVersion"].startswith("0.3")
+        assert fabric.get(str(made["id"])).title == "From an older peer"
+
+
+def test_without_a_token_only_the_card_is_shown(root: Path) -> None:
+    with peers.served(root) as (address, _):
+        assert httpx.get(f"{address}/.well-known/agent-card.json").status_code == 200
+        assert httpx.get(f"{address}/a2a/tasks", headers={"A2A-Version": "1.0"}).status_code == 401
+        assert httpx.post(f"{address}/a2a/rpc", json={}).status_code == 401
+
+
+def test_what_cannot_be_a_task_is_refused_and_leaves_nothing_behind(root: Path, fabric: Fabric) -> None:
+    async def talk(address: str, token: str, reader: str) -> None:
+        async with peers.client(address, token) as peer, peers.client(address, reader) as looker:
+            empty = peers.request("   ")
+            file = peers.request("x")
+            file.message.parts.append(Part(raw=b"\x00", filename="x.bin"))
+            nul = peers.request("a\x00b")
+            greedy = peers.request("x")
+            greedy.message.metadata.update({"aof": {"status": "done"}})
+            for asked in (empty, file, nul, greedy):
+                with pytest.raises(A2AError):
+                    await peers.sent(peer, asked)
+            with pytest.raises(A2AError):
+                await peers.sent(looker, peers.request("by a reader"))
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token, serve.create_token(str(root), "eve", None, scope="read").token)
+    assert not fabric.tasks()
+
+
+def test_a_deliverable_outside_of_the_task_or_behind_a_link_is_not_shown(root: Path, fabric: Fabric) -> None:
+    (root.parent / "secret.txt").write_text("secret")
+
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token) as peer:
+            task = await peers.sent(peer, peers.request("Leak"))
+            run = fabric.claim(task.id, agent="ada")
+            folder = root / fabric.store.path_of(fabric.get(task.id)).removesuffix(".md") / "outputs"
+            folder.mkdir(parents=True)
+            (folder / "link.txt").symlink_to(root.parent / "secret.txt")
+            fabric.complete(task.id, run=run.run_id, summary="s", deliverables=["outputs/link.txt"])
+            fabric.as_actor("max").approve(task.id)
+            found = await peer.get_task(GetTaskRequest(id=task.id))
+            (link,) = [one for one in found.artifacts if one.name == "link.txt"]
+            assert not link.parts[0].text
+            assert "missing" in link.parts[0].metadata
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)

@@ -1,0 +1,56 @@
+"""One run of a task at a peer, in this process: claim, delegate, look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from aof.adapters.a2a.peer.connection import MOST_BYTES, http_client
+from aof.adapters.a2a.peer.delegated_run import DelegatedRun
+from aof.adapters.a2a.peer.delegation import Delegation
+from aof.app.fabric import Fabric
+from aof.core.model.task import Task
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support.portable import valid
+
+SETTINGS = 'schemaVersion = 1\n[storage]\ndurability = "relaxed"\n[retry]\nbase = 0.0\n'
+
+
+@contextmanager
+def fabric_of(folder: Path) -> Iterator[Fabric]:
+    """A data directory in which a failed task may be tried again at once."""
+    root = Path(init_data_dir(folder / ".aof")[0])
+    (root / "aof.toml").write_text(SETTINGS, encoding="utf-8")
+    with open_fabric(root, actor="pia") as fabric:
+        yield fabric
+
+
+def run_at(
+    fabric: Fabric, task_id: str, url: str, *, agent: str = "pia", patience: float = 0.5, most: int = MOST_BYTES
+) -> Task:
+    """One run, from its claim to its end; the task afterwards."""
+    run = fabric.claim(task_id, agent=agent, worker="a2a")
+
+    async def worked() -> None:
+        async with http_client(url, None, most) as http:
+            await Delegation(DelegatedRun(fabric, run, f"{agent} {url}"), http, url, patience).run()
+
+    anyio.run(worked)
+    return fabric.get(task_id)
+
+
+def portable(fabric: Fabric, task_id: str) -> dict[str, Any]:
+    """The task as the snapshot shows it."""
+    found: dict[str, Any] = next(one for one in valid(fabric.snapshot())["tasks"] if one["taskId"] == task_id)
+    return found
+
+
+def output(fabric: Fabric, task_id: str, path: str) -> bytes:
+    """A file of the task."""
+    files = fabric.store.working_copy
+    assert files is not None
+    return (Path(files.root) / fabric.store.path_of(fabric.get(task_id)).removesuffix(".md") / path).read_bytes()
