@@ -10,6 +10,7 @@ from typing import Any
 from aof.app.fabric import Fabric
 from tests.surfaces.doors import Answer, Door, Refusal
 
+_SPAN = re.compile(r'("duration_ms": ?|"timeout": ?")\d+')  # how long something took, or has left
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
@@ -107,6 +108,7 @@ class Tape:
         return path.relative_to(self._door.root).as_posix()
 
     def _same(self, text: str) -> str:
+        text = _SPAN.sub(r"\g<1>0", text)
         text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
         text = _UUID.sub(lambda found: f"(handoff {self._ids.setdefault(found.group(), _letter(self._ids))})", text)
         text = _TOOK.sub(lambda found: f"{found.group(1) or ''}0", text)

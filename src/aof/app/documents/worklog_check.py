@@ -68,7 +68,7 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
 
 def restore(environment: Environment) -> None:
     """Put back entries that were changed or deleted, as the log has them."""
-    found = reading.texts(environment, NAME, PATH, ARCHIVE)
+    found = reading.foreseen(environment, NAME, PATH, ARCHIVE)
     entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
     types = projection.WorklogFile(environment.policy).types
     events = (event for event in environment.store.events() if event.type.startswith(types))

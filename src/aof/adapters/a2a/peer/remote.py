@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.model.task import Task
 
 KEY: Final = "remote"
@@ -42,7 +43,7 @@ def remote_of(task: Task, agent_ref: str, hop: str | None) -> Remote | None:
     """The counterpart at this peer; one at another peer is none."""
     found = task.metadata.get(key_of(hop))
     try:
-        remote = msgspec.convert(found, Remote)
+        remote = msgspec.convert(found, prepare_type(Remote))
     except msgspec.ValidationError:
         return None
     return remote if remote.remote_agent_ref == agent_ref else None
