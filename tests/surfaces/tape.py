@@ -19,7 +19,6 @@ _UUID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=escalation )[0-9a-f]{8}(?=:)|(?<=goes on as )[0-9a-f]{8}"
 )
 _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
-_TOOK = re.compile(r'("duration_ms": )\d+|(?<=")\d+ms(?=")')  # from one moment to another
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq|sequence)": )\d+', re.MULTILINE)
 _REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
 _FOLDER = re.compile(r'("(?:project|workspaceId|sessionId)": )"[^"]+"')
@@ -111,7 +110,6 @@ class Tape:
         text = _SPAN.sub(r"\g<1>0", text)
         text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
         text = _UUID.sub(lambda found: f"(handoff {self._ids.setdefault(found.group(), _letter(self._ids))})", text)
-        text = _TOOK.sub(lambda found: f"{found.group(1) or ''}0", text)
         text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))
         return _ID.sub(
             lambda found: f"{found.group(1)}-{self._ids.setdefault(found.group(2), _letter(self._ids))}", text
