@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors.storage import CommitUnknown
-from aof.core.model.policy import Policy
 from aof.documents.worklog.parser import parse
 from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.support.disks import DyingDisk, Killed, Moment, Step, SteppingDisk, writes_data
+from tests.support.deaths import deaths, died, opened
+from tests.support.disks import DyingDisk, Step, SteppingDisk
 from tests.support.processes import together
 from tests.support.requirements import requirement
 
@@ -27,11 +25,6 @@ MONDAY = "2026-03-02T09:00:00Z"
 DAY = 86_400
 PERSON = "\n### maintainer: By hand\n\nKept as it is.\n"
 Act = Callable[[Fabric, FakeClock], object]
-
-
-def opened(root: Path, clock: FakeClock, disk: Disk | None = None, boot: str = "one") -> Fabric:
-    store = FilesystemStore(str(root), clock, disk=disk or SteppingDisk(), boot_id=lambda: boot)
-    return Fabric(store, clock, Policy(maintainers=("pm",), project="pilot"), "pm")
 
 
 def say(fabric: Fabric, subject: str, **given: Any) -> object:
@@ -113,14 +106,6 @@ def _text(root: Path, name: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def deaths(steps: list[Step]) -> Iterator[tuple[int, Moment]]:
-    for number, step in enumerate(steps):
-        yield number, Moment.BEFORE
-        if writes_data(step):
-            yield number, Moment.HALF
-            yield number, Moment.ALMOST
-
-
 @requirement("comms.worklog.compact-move", "comms.event.decision-recorded")
 @pytest.mark.parametrize("act", [first, post, decide, now, work, compact], ids=lambda act: act.__name__)
 def test_whatever_step_a_writer_dies_at_everything_stands_there_once(shm_path: Path, act: Act) -> None:
@@ -144,22 +129,9 @@ def test_whatever_step_a_writer_dies_at_everything_stands_there_once(shm_path: P
 
 
 def _died(before: Path, root: Path, act: Act, disk: DyingDisk) -> list[Step]:
-    shutil.copytree(before, root)
     clock = FakeClock(MONDAY)
     clock.sleep(DAY)
-    fabric: Fabric | None = None
-    try:
-        fabric = opened(root, clock, disk)
-        act(fabric, clock)
-    except (Killed, CommitUnknown):
-        pass
-    finally:
-        if fabric is not None:
-            try:
-                fabric.close()
-            except Killed:
-                fabric.store.locks.close()  # type: ignore[attr-defined]
-    return disk.taken
+    return died(before, root, clock, lambda fabric: act(fabric, clock), disk)
 
 
 @requirement("comms.worklog.append")

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.errors.storage import CommitUnknown
 from aof.entrypoints.bootstrap import open_fabric
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.faults.test_documents import deaths, opened
-from tests.support.disks import DyingDisk, Killed, Step, SteppingDisk
+from tests.support.deaths import deaths, died, opened
+from tests.support.disks import DyingDisk, SteppingDisk
 from tests.support.processes import SharedClock, together
 
 MONDAY, LATER = "2026-03-02T09:00:00Z", "2026-03-02T11:00:00Z"
@@ -27,23 +26,6 @@ def _prepared(root: Path) -> None:
     fabric.job_add("hourly", title="Check", cron="@hourly", missed="all")
     fabric.job_add("import", items=[{"title": "One"}, {"title": "Two"}])
     fabric.close()
-
-
-def _died(before: Path, root: Path, disk: DyingDisk) -> list[Step]:
-    shutil.copytree(before, root)
-    fabric: Fabric | None = None
-    try:
-        fabric = opened(root, FakeClock(LATER), disk)
-        fabric.tick()
-    except (Killed, CommitUnknown):
-        pass
-    finally:
-        if fabric is not None:
-            try:
-                fabric.close()
-            except Killed:
-                fabric.store.locks.close()  # type: ignore[attr-defined]
-    return disk.taken
 
 
 def _checked(root: Path, boot: str) -> None:
@@ -66,10 +48,10 @@ def _checked(root: Path, boot: str) -> None:
 def test_whatever_step_a_scheduler_dies_at_everything_due_comes_once_and_with_its_edge(shm_path: Path) -> None:
     before = shm_path / "before"
     _prepared(before)
-    steps = _died(before, shm_path / "counted", DyingDisk(swaps=True))
+    steps = died(before, shm_path / "counted", FakeClock(LATER), Fabric.tick, DyingDisk(swaps=True))
     assert len(steps) > 8
     for number, moment in deaths(steps):
-        _died(before, shm_path / "dead", DyingDisk(number, moment, swaps=True))
+        died(before, shm_path / "dead", FakeClock(LATER), Fabric.tick, DyingDisk(number, moment, swaps=True))
         try:
             shutil.copytree(shm_path / "dead", shm_path / "rebooted")
             _checked(shm_path / "rebooted", "two")

@@ -11,13 +11,12 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.documents.mailbox import facts
-from aof.core.errors.storage import CommitUnknown
 from aof.documents.mailbox.mailbox import Mailbox
 from aof.documents.mailbox.outline import cards_of
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.faults.test_documents import deaths, opened
-from tests.support.disks import DyingDisk, Killed, Step, SteppingDisk
+from tests.support.deaths import deaths, died, opened
+from tests.support.disks import DyingDisk, SteppingDisk
 from tests.support.mail import objections
 from tests.support.requirements import requirement
 
@@ -75,10 +74,10 @@ def _checked(root: Path, boot: str) -> None:
 def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: Path, act: Act) -> None:
     before = shm_path / "before"
     _prepared(before)
-    steps = _died(before, shm_path / "counted", act, DyingDisk(swaps=True))
+    steps = died(before, shm_path / "counted", FakeClock(MONDAY), act, DyingDisk(swaps=True))
     assert len(steps) > 3
     for number, moment in deaths(steps):
-        _died(before, shm_path / "dead", act, DyingDisk(number, moment, swaps=True))
+        died(before, shm_path / "dead", FakeClock(MONDAY), act, DyingDisk(number, moment, swaps=True))
         try:
             shutil.copytree(shm_path / "dead", shm_path / "rebooted")
             _checked(shm_path / "rebooted", "two")
@@ -88,23 +87,6 @@ def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: 
             raise
         shutil.rmtree(shm_path / "dead")
         shutil.rmtree(shm_path / "rebooted")
-
-
-def _died(before: Path, root: Path, act: Act, disk: DyingDisk) -> list[Step]:
-    shutil.copytree(before, root)
-    fabric: Fabric | None = None
-    try:
-        fabric = opened(root, FakeClock(MONDAY), disk)
-        act(fabric)
-    except (Killed, CommitUnknown):
-        pass
-    finally:
-        if fabric is not None:
-            try:
-                fabric.close()
-            except Killed:
-                fabric.store.locks.close()  # type: ignore[attr-defined]
-    return disk.taken
 
 
 def test_a_mailbox_that_a_power_cut_has_taken_comes_back_from_the_log(shm_path: Path) -> None:
