@@ -212,6 +212,7 @@ def test_a_step_of_a_run_that_raises_holds_up_nobody_else(
 @pytest.mark.parametrize("name", sorted(daemon._JOBS))
 def test_a_job_that_raises_once_is_tried_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
+    monkeypatch.setattr(daemon, "_LOOK_ANYWAY", 0.2)  # seconds; a scan is due after five of these
     job = daemon._JOBS[name]
     monkeypatch.setitem(daemon._JOBS, name, lambda service: job(service) if bench.calls else bench.breaks())
     bench.check(bench.run())

@@ -105,7 +105,9 @@ def test_a_cancelled_task_is_cancelled_at_the_peer_too(tmp_path: Path) -> None:
         root = directory(tmp_path, {"pia": peer_agent(peer.address, 20)}, SETTINGS.format(attempts=5))
         task_id = create(root, "pia")
         with Up(root) as up:
-            assert peer.asked.wait(BOUND)
+            eventually(
+                lambda: "remoteTaskId" in task(root, task_id).metadata.get("remote", {}), "the peer's task is known"
+            )
             with open_fabric(root, actor="pm") as fabric:
                 fabric.cancel(task_id, reason="not needed")
             up.wait("exit", task_id)
