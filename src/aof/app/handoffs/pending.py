@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from aof.core.errors.base import Unavailable
 from aof.core.handoffs import unanswered
-from aof.core.model.handoffs.record import Handoff
+from aof.core.model.handoffs.record import Handoff, age
 from aof.core.model.task import Task
-from aof.ports.store import Store
+from aof.ports.store import Scope, Store
 
 
 class Pending:
@@ -49,6 +50,16 @@ class Pending:
 
     def _all(self, task: Task) -> tuple[Handoff, ...]:
         known = self._known.get(task.id)
-        if known is None or known[0] != task.rev:
-            known = self._known[task.id] = (task.rev, self._store.handoffs((task,)))
-        return known[1]
+        if known is not None and known[0] == task.rev:
+            return known[1]
+        try:
+            return self._read(task)
+        except Unavailable:  # somebody keeps writing it: what lies there is for now, and is not remembered
+            return self._store.handoffs((task,))
+
+    def _read(self, task: Task) -> tuple[Handoff, ...]:
+        """Under the task's lock, because the log tells of a step before the handoff's file does."""
+        with self._store.unit(Scope(read=frozenset({task.id}))) as unit:
+            current, found = unit.task(task.id), tuple(sorted(unit.handoffs(task.id), key=age))
+        self._known[task.id] = (current.rev if current is not None else task.rev, found)
+        return found

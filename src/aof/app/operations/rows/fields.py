@@ -29,7 +29,7 @@ _CAPABILITIES = Extra(
 Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
 Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
 Acceptance = Annotated[
-    list[Any], param("acceptance criterion, as text or a JSON object", Spelling(option="--acceptance"))
+    list[str | Object], param("acceptance criterion, as text or a JSON object", Spelling(option="--acceptance"))
 ]
 Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
 Profile = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -92,7 +92,8 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
     notes: Annotated[str, param("notes for the next worker", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
     acceptance: (
         Annotated[
-            list[Any], param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A"))
+            list[str | Object],
+            param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A")),
         ]
         | UnsetType
     ) = UNSET
