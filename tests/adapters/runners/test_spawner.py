@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -153,17 +155,41 @@ def test_a_later_process_with_the_number_of_the_supervisor_is_left_alone(tmp_pat
         (worker,) = processes(root, first_run(root, task_id))
         up.end(signal.SIGKILL)
     eventually(lambda: not lives(worker))
-    with subprocess.Popen(["sleep", "600"]) as stranger:
+    with ended(subprocess.Popen(["sleep", "600"])) as stranger:
         path = root / "runs" / task_id / "attempts/1/process.json"
         path.write_text(json.dumps(note(root, task_id) | {"supervisorPid": stranger.pid, "pid": stranger.pid}))
-        held = attempt_folder.take(ConfinedFolder(str(root)), task_id)
-        assert held is not None
-        with open_fabric(root, actor="pm") as fabric:
+        with attempt_held(root, task_id), open_fabric(root, actor="pm") as fabric:
             eventually(lambda: [one.status for one in fabric.recover()] == ["in-progress"])
-            attempt_folder.free(held)
+        with open_fabric(root, actor="pm") as fabric:
             assert [one.status for one in fabric.recover()] == ["ready"]
         assert stranger.poll() is None
-        stranger.kill()
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the test, however that ends."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def attempt_held(root: Path, task_id: str) -> Iterator[None]:
+    """Hold the lock of a run as a supervisor does, once the dead one has let go of it."""
+    held: list[int] = []
+
+    def taken() -> bool:
+        found = attempt_folder.take(ConfinedFolder(str(root)), task_id)
+        held.extend(() if found is None else (found,))
+        return found is not None
+
+    eventually(taken)
+    try:
+        yield
+    finally:
+        attempt_folder.free(held[0])
 
 
 def test_a_task_is_not_started_again_while_its_earlier_worker_is_still_ending(tmp_path: Path) -> None:
