@@ -225,7 +225,7 @@ def _form(kind: Any, spelling: Spelling) -> tuple[str, str]:
     if kind in (int, float):
         return ONE, "seconds" if spelling.seconds else kind.__name__
     if get_origin(kind) is list:
-        return MANY, "item" if get_args(kind)[0] is Any else "text"
+        return MANY, "text" if get_args(kind)[0] is str else "item"
     if get_origin(kind) is dict:
         return MANY, "object"
     return ONE, "stdin" if spelling.stdin else "text"

@@ -131,7 +131,10 @@ class Manifest:
             if flags & os.O_CREAT:
                 raise
             return None
-        return self._fds.setdefault(day, fd)
+        kept = self._fds.setdefault(day, fd)
+        if kept != fd:  # another thread was faster
+            os.close(fd)
+        return kept
 
 
 def _parse(line: bytes) -> Head | None:
