@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
 from aof._support import lazy_imports
+from aof._support.extras import install_hint
 from aof.adapters.agents import connect
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
@@ -62,9 +63,9 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
         serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
 
 
-def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
+def missing(error: ModuleNotFoundError, *extras: str) -> Unavailable:
     """What to say when a part was not installed."""
-    return Unavailable(f"{error.name} is not installed", f"install it with: pip install 'aof[{extra}]'")
+    return Unavailable(f"{error.name} is not installed", install_hint(*extras))
 
 
 def tokens_of(data_dir: str | None) -> Tokens:
@@ -112,7 +113,7 @@ def make_http(
         from aof.adapters.http.limits.watcher import log_it
         from aof.adapters.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
 
     def by_token(token: str | None) -> Caller | None:
@@ -188,7 +189,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         from aof.adapters.http.limits.traffic import Traffic
         from aof.adapters.http.unix_socket import listen_unix, remove_unix
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
     encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
     app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)
