@@ -9,13 +9,13 @@ from typing import Any
 
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import DependencyCycle, TaskRunning
+from aof.core.model import workflow_state
 from aof.core.model.commands import AddDependency, RemoveDependency
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
 from aof.core.model.lifecycle import FAILED, FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import leases
 from aof.core.tasks.graph import find_path, missing
 from aof.core.tasks.transitions import born_blocked, to_blocked, transition
 from aof.core.validation.limits import DEPENDENCIES
@@ -43,7 +43,7 @@ def add_dependency(records: Records, command: AddDependency, now: int) -> Verdic
 
 def _running(task: Task) -> TaskRunning | None:
     """The refusal to let work wait that somebody has begun: it would go on, and nobody would notice the edge."""
-    held = leases(task)
+    held = workflow_state.leases(task)
     if not held:
         return None
     return TaskRunning(

@@ -9,9 +9,9 @@ import os
 from typing import TYPE_CHECKING
 
 from aof.core.errors.base import AofError
+from aof.core.model import workflow_state
 from aof.core.model.run import Heartbeat, Run, RunResult, attributed
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import held_leases
 from aof.stores.filesystem.io import measure
 from aof.stores.filesystem.loaded_task import Loaded
 
@@ -49,7 +49,7 @@ class RecordQuestions:
             return None
         found = self._store.files.read_result(task_id, archived=task.archived)
         if isinstance(found, RunResult) and not found.run_id:
-            return attributed(found, dict(held_leases(task)).get(task_id))
+            return attributed(found, dict(workflow_state.held_leases(task)).get(task_id))
         return found
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
