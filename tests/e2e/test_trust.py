@@ -47,7 +47,7 @@ def test_a_dry_run_foresees_what_a_service_does(tmp_path: Path) -> None:
     shown = data(root, "tick", "--dry-run")["data"]
     done = [line for line in once(root) if line["action"] in ("assign", "promote")]
     assert [(one["action"], one["taskId"]) for one in shown["actions"]] == [("assign", honest)]
-    assert [(line["action"], line["task"]) for line in done] == [("assign", honest)]
+    assert [(line["action"], line["taskId"]) for line in done] == [("assign", honest)]
     (left,) = [one for one in shown["left"] if one["taskId"] == untrusted]
     assert left["reason"] == "the command of agent ada is not trusted; see it and allow it: aof trust"
 
