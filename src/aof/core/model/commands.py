@@ -90,6 +90,7 @@ class Create(OnTask, frozen=True, kw_only=True):
     owner: str | None = None
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     acceptance: tuple[Any, ...] = ()
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}

@@ -40,13 +40,13 @@ class View:
         """The first of some agents that can be given something now; else why the first ones cannot."""
         reasons: list[str] = []
         for agent in agents:
-            why_not = self._unfit(agent)
+            why_not = self.unfit(agent)
             if why_not is None:
                 return agent, ""
             reasons.append(why_not)
         return None, "; ".join(reasons[:_TOLD]) or "nobody can take it"
 
-    def _unfit(self, agent: str) -> str | None:
+    def unfit(self, agent: str) -> str | None:
         """Why this agent is not given anything now."""
         seat = self.crew.seats.get(agent)
         if seat is None or seat.kind not in STARTED:
