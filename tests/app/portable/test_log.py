@@ -12,32 +12,10 @@ from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
 from tests.support.messages import Post, report
-from tests.support.portable import EVENTS, Camera, valid_event
+from tests.support.portable import EVENTS, Camera, Tape
 from tests.support.portable import STATUSES as NORMALIZED
 from tests.support.requirements import requirement
 from tests.support.room import Room
-
-Line = dict[str, Any]
-
-
-class Tape:
-    """The portable log of a room."""
-
-    def __init__(self, room: Room) -> None:
-        self._room = room
-
-    def lines(self, task_id: str | None = None, kind: str | None = None) -> list[Line]:
-        """What it has of a task, under a name."""
-        found: list[Line] = self._room.idle(self._room.fabric.portable_log, task_id, type=kind)["events"]
-        return [valid_event(line) for line in found]
-
-    def types(self, task_id: str) -> list[str]:
-        """The names of a task's events, in order and without their common part."""
-        return [line["type"].removeprefix("task.") for line in self.lines(task_id)]
-
-    def count(self, task_id: str, kind: str) -> int:
-        """How often a name comes."""
-        return self.types(task_id).count(kind)
 
 
 @pytest.fixture
