@@ -43,7 +43,8 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
     assert [part for part in parts if part != "Backlog.md"] == [
-        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Portable", "Siege",
+        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Portable",
+        "Siege",
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
