@@ -44,6 +44,9 @@ schemaVersion = 1
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
 
+# [retention]
+# finished = 2592000             # seconds after which a done or cancelled task is archived; unset: never
+
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
 
@@ -137,6 +140,12 @@ class HandoffSettings(Section):
     default_timeout: float = 3600.0
 
 
+class RetentionSettings(Section):
+    """How long a finished task stays among the others."""
+
+    finished: float | None = None
+
+
 class ChannelSettings(Section):
     """A service that people read, where its address stands, and which news it gets. Times are in seconds."""
 
@@ -220,6 +229,7 @@ class Settings(Section):
     resources: Mapping[str, int] = MappingProxyType({})
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
+    retention: RetentionSettings = RetentionSettings()
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
     messages: MessageSettings = MessageSettings()
@@ -238,6 +248,7 @@ class Settings(Section):
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
                 handoff_ms=int(self.handoff.default_timeout * 1000),
+                archive_ms=None if self.retention.finished is None else int(self.retention.finished * 1000),
             ),
             maintainers=self.maintainers,
             project=self.project or project,

@@ -1650,6 +1650,18 @@ class Facade:
         """What happened, in the words of the agent task contract; what has no such word is left out."""
         return self.services.portable.portable_log(task_id, after=after, type=type, limit=limit)
 
+    def portable_follow(
+        self,
+        task_id: str | None = None,
+        *,
+        after: int = 0,
+        type: str | None = None,
+        limit: int | None = None,
+        timeout: float = 60.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+        return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
+
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
         return self.services.maintenance.sync(say=say)

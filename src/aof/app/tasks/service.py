@@ -98,6 +98,7 @@ class TaskService:
             "max_attempts": max_attempts,
             "status": "backlog" if backlog else "ready",
             "key": key,
+            "conversation": self._dispatcher.conversation,
         }
         task = self._created(given, workflow)
         path, warning = self._environment.store.path_of(task), self._environment.chart.no_route(task)

@@ -74,7 +74,11 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Create a task under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it.
+
+    `conversation` is the session or context that the call came by. It is no part of the request: the same request may
+    be made again from another session.
+    """
 
     title: str
     body: str = ""
@@ -96,6 +100,7 @@ class Create(OnTask, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
+    conversation: str | None = None
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
@@ -243,6 +248,8 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
 
 class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
+
+    reason: str | None = None
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):
