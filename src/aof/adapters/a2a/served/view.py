@@ -18,6 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from aof._support.confined_folder import ConfinedFolder
 from aof.adapters.a2a import states
 from aof.adapters.a2a.content import message
+from aof.adapters.a2a.task_files import folder_of
 from aof.app.fabric import Fabric
 from aof.core.evolve.work_log import description
 from aof.core.model.events import Event
@@ -174,10 +175,7 @@ def _missing(path: str, why: str) -> Part:
 
 def _content(fabric: Fabric, task: Task, path: str, most: int) -> bytes | None:
     """The bytes of a file among the task's own, never through a link; None for more than may be sent."""
-    files = fabric.store.working_copy
-    if files is None:
-        raise FileNotFoundError(2, "there are no files here", path)
-    folder = f"{files.root}/{fabric.store.path_of(task).removesuffix('.md')}"
+    folder = folder_of(fabric, task)
     opened = ConfinedFolder(folder).open(os.path.normpath(f"{folder}/{path}"), os.O_RDONLY | os.O_NONBLOCK)
     with open(opened, "rb") as file:
         data = file.read(most + 1)
