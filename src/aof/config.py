@@ -68,6 +68,9 @@ schemaVersion = 1
 # requestsPerSecond = 200        # per token
 # failuresPerMinute = 60         # failed authentications per address that are answered at once
 
+# [a2a]
+# pushHosts = ["hooks.example.org"]  # hosts, perhaps with a port, that peers may have push notifications sent to
+
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
 
@@ -201,6 +204,12 @@ class HttpBounds(Section):
     failures_per_minute: float = 60.0
 
 
+class A2aSettings(Section):
+    """What peers may ask for over Agent2Agent: the hosts that they may have push notifications sent to."""
+
+    push_hosts: tuple[str, ...] = ()
+
+
 class MessageSettings(Section):
     """What one delivery of messages may bring."""
 
@@ -232,6 +241,7 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
+    a2a: A2aSettings = A2aSettings()
     messages: MessageSettings = MessageSettings()
     worklog: WorklogSettings = WorklogSettings()
 
