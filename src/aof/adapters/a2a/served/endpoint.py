@@ -14,6 +14,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
 
@@ -48,6 +49,10 @@ class A2aOverHttp:
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
         """There are none: every request comes with its token, and a stream ends with it."""
+
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it."""
+        return paths.described()
 
     def _made(self) -> ASGIApp:
         from a2a.server.request_handlers.response_helpers import agent_card_to_dict
