@@ -11,6 +11,7 @@ from aof._support.typed import prepare_type
 from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.portable import schemas as portable
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
@@ -229,6 +230,15 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     return Primed(text=primer.prime(fabric, agent))
 
 
+def _snapshot_schema() -> dict[str, Any]:
+    return portable.SNAPSHOT
+
+
+def _portable_schema() -> dict[str, Any]:
+    events = {"type": "array", "items": portable.EVENT}
+    return {"type": "object", "required": ["events"], "properties": {"events": events}}
+
+
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="status",
@@ -364,6 +374,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
+        answer=_snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -374,6 +385,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
+        answer=_portable_schema,
     ),
     Operation(
         name="prime",

@@ -36,7 +36,7 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import Cli, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, Taught, param
 from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
@@ -117,7 +117,7 @@ class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
-    title: Annotated[str, param("new title")] | UnsetType = UNSET
+    title: Annotated[str, param("new title", says=FILLED)] | UnsetType = UNSET
     description: (
         Annotated[str, param("description, as Markdown; the work log stays", Spelling(metavar="T", stdin=True))]
         | UnsetType
