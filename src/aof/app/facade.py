@@ -616,16 +616,18 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
         return self._held(
             self.services.runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, actor=actor
+                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
 
@@ -638,6 +640,10 @@ class Facade:
     ) -> Beaten:
         """Show that the run's worker lives."""
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
+
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        return self.services.runs.renew_kept(task_id)
 
     def release(
         self,

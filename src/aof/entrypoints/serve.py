@@ -52,7 +52,7 @@ def tiers_of(names: str | None) -> tuple[str, ...]:
     return tiers
 
 
-def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, keep: bool = False) -> None:
     """Serve MCP on standard input and output until the client goes."""
     lazy_imports.settle()
     tiers = tiers_of(tools)
@@ -63,7 +63,7 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
     secret = own_secret(find_data_dir(data_dir))
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
         named = bool(actor or os.environ.get("AOF_ACTOR"))
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named, keep=keep)
 
 
 def missing(error: ModuleNotFoundError, *extras: str) -> Unavailable:

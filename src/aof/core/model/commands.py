@@ -116,10 +116,13 @@ class Attach(OnTask, frozen=True, kw_only=True):
 
 
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest.
+
+    With `keep` the claim outlives the session that makes it, and its caller is recognised by name.
+    """
 
     hop: str | None = None
-
+    keep: bool = False
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"

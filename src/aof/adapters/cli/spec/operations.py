@@ -219,6 +219,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--keep", "hold it beyond this session: your calls renew it, an hour each"),
         ),
         example="aof claim --agent swe-backend",
         aliases=("start", "take"),

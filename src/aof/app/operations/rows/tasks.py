@@ -87,6 +87,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
+    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
 
 
 Clearable = Literal[
@@ -175,7 +176,7 @@ ROWS: tuple[Operation, ...] = (
         name="claim",
         parameters=ClaimParams,
         result=Claimed,
-        help="Take a task: one winner, under a lease that this session keeps alive.",
+        help="Take a task: one winner, under a lease that this session renews. What you hold is answered again.",
         effect="write",
         tool="aof_task_claim",
         verb="claim",
