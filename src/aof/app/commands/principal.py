@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from aof.app.commands.identity import Identity
 
-_FIELDS = ("actor", "run", "secret", "known", "run_of")
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "expect_rev")
 
 
 class Principal:
     """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
 
-    `run_of` tells the run of a caller that may hold several tasks.
+    `run_of` tells the run of a caller that may hold several tasks. `expect_rev` is the revision that the caller has
+    seen of the task that it changes.
     """
 
     __slots__ = _FIELDS
@@ -33,12 +34,14 @@ class Principal:
         secret: str | None = None,
         known: Identity | None = None,
         run_of: Callable[[str], str | None] | None = None,
+        expect_rev: int | None = None,
     ) -> None:
         self.actor = actor
         self.run = run
         self.secret = secret or None
         self.known = known
         self.run_of = run_of
+        self.expect_rev = expect_rev
 
     def but(self, **changes: Any) -> Self:
         """The same caller, except for these."""

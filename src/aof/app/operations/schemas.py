@@ -14,6 +14,7 @@ from msgspec.structs import FieldInfo
 from aof.app.operations.catalogue import Operation
 
 _REF = "{name}"
+_ON_EVERY_WRITE = ("expectRev",)
 
 
 @cache
@@ -54,9 +55,14 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
     if not tool:
         return schema
     shown = [field.encode_name for field in shown_fields(operation)]
-    schema["properties"] = {name: schema["properties"][name] for name in shown}
+    schema["properties"] = {name: _in_short(name, schema["properties"][name]) for name in shown}
     required = [name for name in shown if name in (*schema.get("required", ()), *operation.tool_requires)]
     return schema | ({"required": required} if required else {})
+
+
+def _in_short(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that nearly every tool has, and whose name says enough, is not described in each of them."""
+    return {key: one for key, one in schema.items() if key != "description"} if name in _ON_EVERY_WRITE else schema
 
 
 @cache

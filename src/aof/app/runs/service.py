@@ -71,6 +71,12 @@ class RunService:
         if task_id is not None:
             one = given | {"task_id": self._environment.lookup.resolve(task_id), "hop": hop}
             return self._patiently(lambda: self._claimed(one), wait)
+        if self._principal.expect_rev is not None:
+            raise InvalidInput(
+                "a revision is expected, but no task is named",
+                "name the task",
+                Call("claim", {"task_id": "…", "agent": agent, "expect_rev": self._principal.expect_rev}),
+            )
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         self._authentication.refuse_claim_for(agent)

@@ -21,7 +21,8 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited")  # known of the caller, and not a part of its request
+# Known of the caller or of the task, and not a part of the request.
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "expect_rev", "undoes")
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:

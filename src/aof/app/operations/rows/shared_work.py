@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
-from aof.app.operations.rows.fields import BY_KEY, Run
+from aof.app.operations.rows.fields import BY_KEY, ExpectedRev, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, param
 from aof.core.model.handoffs.context import Artifact
 
@@ -31,6 +31,7 @@ class LockParams(Params, frozen=True, kw_only=True):
         Annotated[str, param("exclusive (the default) or shared", Spelling(option="--type", metavar="T"))] | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class UnlockParams(Params, frozen=True, kw_only=True):
@@ -41,6 +42,7 @@ class UnlockParams(Params, frozen=True, kw_only=True):
     )
     task_id: _ForTask
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class LockFilterParams(Params, frozen=True, kw_only=True):
@@ -69,6 +71,7 @@ class ContextSetParams(TaskParams, frozen=True, kw_only=True):
         Annotated[str, param("for the orchestrator: which of two conflicting writes holds, first or last")] | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
@@ -80,6 +83,7 @@ class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
@@ -90,6 +94,7 @@ class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
     status: Annotated[str, param("draft, final or superseded")] | UnsetType = UNSET
     description: Annotated[str, param("what it is", Spelling(metavar="T"))] | UnsetType = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class PreflightParams(TaskParams, frozen=True, kw_only=True):

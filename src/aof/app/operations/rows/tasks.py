@@ -12,6 +12,7 @@ from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
     Constraints,
+    ExpectedRev,
     Hop,
     IdempotencyKey,
     LeaseTime,
@@ -84,6 +85,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -185,7 +187,18 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "summary", "outcome", "blockers", "acceptance", "tests", "caller_role", "run", "actor"),
+        tool_shows=(
+            "task_id",
+            "summary",
+            "outcome",
+            "blockers",
+            "acceptance",
+            "tests",
+            "caller_role",
+            "run",
+            "expect_rev",
+            "actor",
+        ),
         taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(
@@ -204,7 +217,7 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "body", "status", "reason", "run", "actor"),
+        tool_shows=("task_id", "body", "status", "reason", "run", "expect_rev", "actor"),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -217,7 +230,7 @@ ROWS: tuple[Operation, ...] = (
         verb="edit",
         cli=Cli(section="plan", order=20, example="aof edit 001 --priority critical"),
         tier="core",
-        tool_shows=("task_id", "title", "description", "priority", "routing", "metadata", "actor"),
+        tool_shows=("task_id", "title", "description", "priority", "routing", "metadata", "expect_rev", "actor"),
         ask=_edit,
     ),
     Operation(
