@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from aof.adapters.cli.terminal.streams import trusted
-from aof.adapters.cli.terminal.text_width import clean, cut, pad, width, wrap
+from aof._support.printable import clean
+from aof.adapters.cli.terminal.text_width import cut, pad, width, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
