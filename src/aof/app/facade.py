@@ -131,6 +131,21 @@ class Facade:
             compact=compact, status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
         )
 
+    def claimable(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> int:
+        """How many tasks in `ready` wait for nothing."""
+        return self.services.queries.claimable(
+            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+        )
+
     def running(self) -> tuple[Task, ...]:
         """The tasks that somebody holds."""
         return self.services.queries.running()
@@ -170,7 +185,10 @@ class Facade:
         return self.services.queries.relatives(task_ids)
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in.
+
+        The lease of a task goes by its ID, that of a hop by the place of its run, `ID/hops/HOP`.
+        """
         return self.services.queries.lease_ends(task_ids)
 
     def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:

@@ -66,7 +66,10 @@ class Query:
 
 
 class Row(dict[str, str]):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    A task in `ready` that cannot be claimed now says in `waits` what it waits for.
+    """
 
     __slots__ = ()
 
@@ -131,6 +134,11 @@ class Row(dict[str, str]):
     def reason(self) -> str | None:
         """Why it cannot go on."""
         return self.get("reason")
+
+    @property
+    def waits(self) -> str | None:
+        """What a task in `ready` waits for, in words; None where it can be claimed."""
+        return self.get("waits")
 
     @property
     def state(self) -> str | None:

@@ -28,11 +28,12 @@ class Warned(Result, frozen=True, kw_only=True):
 
 
 class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """A task that is durable. The warning says that nobody could take it."""
+    """A task that is durable; `waits` says what it waits for. The warning says that nobody could take it."""
 
     task_id: str
     status: str
     file_path: str
+    waits: str | None = None
     warning: Warned | None = None
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from aof.app.queries import explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model import times
 from aof.core.model.lifecycle import STATUSES
 from aof.core.runs import lease_clock
@@ -21,12 +23,16 @@ if TYPE_CHECKING:
 
     from aof.app.org.chart_in_force import ChartInForce
     from aof.app.queries.lookup import Lookup
+    from aof.core.errors.base import AofError
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
     from aof.ports.store import Store, Unit
+
+
+_EXPLAINED = 200  # rows of a list that say what they wait for; those after them only say that they do
 
 
 class ReadModels:
@@ -90,9 +96,26 @@ class ReadModels:
     def _page(self, query: Query) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
         if self._chart.noting() is None:
-            return self._store.rows(query)
-        page = self._store.find(query)
-        return Rows(page.by_status, self.rows(page.tasks))
+            page = self._store.rows(query)
+        else:
+            found = self._store.find(query)
+            page = Rows(found.by_status, self.rows(found.tasks))
+        self._explain(query, page)
+        return page
+
+    def _explain(self, query: Query, page: Rows) -> None:
+        """Say of each task in `ready` that cannot be claimed what it waits for."""
+        queued = [row for row in page.rows if row.status == "ready"]
+        if not queued or query.runnable_at is not None:
+            return
+        free = self._store.rows(self.runnable(query.but(status=("ready",), limit=None, offset=0, counted=False)))
+        claimable = {row.id for row in free.rows}
+        waiting = [row for row in queued if row.id not in claimable]
+        if waiting:
+            now = self._clock.now()
+            told = explain.waits(self._store, self._policy, [row.id for row in waiting[:_EXPLAINED]], now)
+            for row in waiting:
+                row["waits"] = told.get(row.id, "waits")
 
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
@@ -108,9 +131,10 @@ class ReadModels:
         )
 
     def show(self, task_id: str) -> dict[str, Any]:
-        """The whole of one task."""
-        task = self._lookup.get(task_id)
-        with self._store.unit(store.Scope(read=frozenset({task.id}))) as unit:
+        """The whole of one task; with `problem`, where its file holds something that cannot be imported."""
+        task, problem = self._known(task_id)
+        own = frozenset({task.id})
+        with self._store.unit(store.Scope(read=own) if problem is None else store.Scope(write=own)) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
             handed = unit.handoffs(task.id) if any(link.kind == "handoff" for link in task.links) else ()
@@ -122,7 +146,15 @@ class ReadModels:
         shown["normalizedStatus"] = normalized_status.normalized_status(
             task, lease_clock.present(heartbeat, now, self._clock.boot()), now
         )
-        shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
+        runs = self._store.attempts(task.id)
+        if problem is not None:
+            shown["normalizedStatus"] = "stale" if "reason" in problem.details else "unknown"
+            shown["problem"] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        shown["attempts"] = [msgspec.to_builtins(run) for run in runs]
+        if runs and (end := output.end_of(self._store, runs[-1])):
+            shown["attempts"][-1]["end"] = end
+        if waits := explain.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
+            shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
@@ -130,6 +162,18 @@ class ReadModels:
         if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
+
+    def _known(self, task_id: str) -> tuple[Task, AofError | None]:
+        """The task as it is, else as the log has it, with what is wrong about its file."""
+        try:
+            return self._lookup.get(task_id), None
+        except UnreadableTask as problem:
+            name = self._lookup.resolve(task_id)
+            with self._store.unit(store.Scope(write=frozenset({name}))) as unit:
+                task = unit.task(name)
+            if task is None:
+                raise
+            return task, problem
 
 
 def _handed(one: Handoff) -> dict[str, str]:

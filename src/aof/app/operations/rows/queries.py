@@ -98,7 +98,10 @@ class PrimeParams(Params, frozen=True, kw_only=True):
 
 
 class TaskRow(Result, frozen=True, kw_only=True):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    `waits` says what a task in `ready` waits for; one without it can be claimed.
+    """
 
     id: str
     title: str
@@ -106,6 +109,7 @@ class TaskRow(Result, frozen=True, kw_only=True):
     priority: str
     agent: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    waits: str | UnsetType = UNSET
     state: str | UnsetType = UNSET
 
 
