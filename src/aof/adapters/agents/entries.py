@@ -115,38 +115,32 @@ GOOSE = Form(started=_goose, remote=_goose_remote)
 JETBRAINS = Form(started=_plain, remote=_at("url", GAP), gap=True)
 
 
+def _server(entry: object) -> dict[str, Any]:
+    """The part of an entry that describes the server; nothing where it is none."""
+    inner = entry.get("transport", entry) if isinstance(entry, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
 def environment_of(entry: object) -> dict[str, Any]:
     """The variables that an entry sets, under whichever name its client has for them."""
-    found = entry
-    if isinstance(found, dict) and isinstance(found.get("transport"), dict):
-        found = found["transport"]
-    for key in ("env", "environment", "envs"):
-        if isinstance(found, dict) and isinstance(found.get(key), dict):
-            return dict(found[key])
-    return {}
+    server = _server(entry)
+    return next((server[key] for key in ("env", "environment", "envs") if isinstance(server.get(key), dict)), {})
 
 
 def words_of(entry: object) -> list[str]:
     """The words that an entry's server is started with."""
-    if not isinstance(entry, dict):
-        return []
-    if isinstance(entry.get("transport"), dict):
-        entry = entry["transport"]
-    command, args = entry.get("command", entry.get("cmd")), entry.get("args", [])
+    server = _server(entry)
+    command, args = server.get("command", server.get("cmd")), server.get("args", [])
     words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
     return [word for word in words if isinstance(word, str)]
 
 
 def is_ours(entry: object, form: Form) -> bool:
     """Whether we have written an entry, even if somebody has changed it since; those of people name no actor."""
-    if ACTOR in environment_of(entry):
+    server = _server(entry)
+    if ACTOR in environment_of(entry) or server.get("bearer_token_env_var") == TOKEN:
         return True
-    if not isinstance(entry, dict):
-        return False
-    if entry.get("bearer_token_env_var") == TOKEN:
-        return True
-    inner = entry.get("transport", entry)
-    headers = inner.get("headers") if isinstance(inner, dict) else None
+    headers = server.get("headers")
     shown = headers.get("Authorization") if isinstance(headers, dict) else None
     return isinstance(shown, str) and (TOKEN in shown or (form.gap and shown.startswith("Bearer ")))
 
