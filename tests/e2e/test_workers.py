@@ -220,7 +220,7 @@ class TestEnds:
         root = directory(tmp_path, {"bert": scripted(*noise, "exit=3")})
         broken = create(root, "bert", max_attempts=1)
         once(root)
-        words = [*AOF, "--data-dir", root, "show", broken]
+        words = [*AOF, "--data-dir", str(root), "show", broken]
         shown = subprocess.run(words, capture_output=True, text=True, check=True, timeout=DEADLINE).stdout
         assert "bert failed, ended" in shown
         assert "exit code 3" in shown

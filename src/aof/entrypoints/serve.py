@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ from aof.core.errors.storage import SettingsUnusable
 from aof.core.validation import limits
 from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
+from aof.ports.clock import Clock
 from aof.ports.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from aof.adapters.a2a.served.endpoint import PushParts
     from aof.adapters.http.app import Mounted
     from aof.adapters.http.guard import Authenticate
     from aof.adapters.http.limits.traffic import Traffic
@@ -151,8 +154,28 @@ def make_http(
     mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
     mounts: dict[str, Mounted] = {"/mcp": mcp}
     if find_spec("a2a") is not None:
-        mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version))
+        is_known = (lambda _actor: True) if authenticate else partial(_is_known, known, clock)
+        push = _push_parts(find_data_dir(data_dir), clock, is_known, settings.tell)
+        mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version, push))
     return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic)
+
+
+def _is_known(known: Tokens, clock: Clock, actor: str) -> bool:
+    valid = tokens.valid_ids(known, clock.now())
+    return any(token.actor == actor and token.id in valid for token in known.all())
+
+
+def _push_parts(
+    root: str, clock: Clock, is_known: Callable[[str], bool], tell: Callable[[str, str], None]
+) -> PushParts:
+    """What push notifications need; raises SettingsUnusable for a host that is none."""
+    from aof.adapters.a2a.served.endpoint import PushParts
+    from aof.adapters.a2a.served.push.hosts import PushHosts
+    from aof.stores.filesystem.records.push_targets import PushTargetFiles
+
+    given = load_settings(root)
+    targets = PushTargetFiles(root, clock, given.storage.lock_timeout)
+    return PushParts(hosts=PushHosts(given.a2a.push_hosts), targets=targets, is_known=is_known, tell=tell)
 
 
 def http_bounds(root: str) -> HttpBounds:

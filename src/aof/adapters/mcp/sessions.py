@@ -17,6 +17,7 @@ import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from aof._support.hashing import hexdigest
 from aof.adapters.mcp.presence import SESSION_HEADER
 from aof.adapters.mcp.server_state import Hub
 from aof.app.fabric import Fabric
@@ -70,6 +71,11 @@ class Session:
         if actor is not None:
             self.caller = msgspec.structs.replace(self.caller, actor=actor, session=actor, default=False)
 
+    @property
+    def _conversation(self) -> str | None:
+        """What its tasks call it: always the same, and no help to anybody who would take the session over."""
+        return None if self._name is None else f"MCP-{hexdigest(self._name.encode())[:16]}"
+
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
         claimed = self._runs_of(task_id)
@@ -122,7 +128,7 @@ class Session:
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
         self._begin_turn(operation, caller)
-        return msgspec.structs.replace(caller, kept=self.secrets)
+        return msgspec.structs.replace(caller, kept=self.secrets, conversation=self._conversation)
 
     def _begin_turn(self, operation: Operation, caller: Caller) -> None:
         """The turn of an agent begins with its first call; `prime` says so itself."""

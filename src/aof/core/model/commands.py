@@ -74,7 +74,11 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Create a task under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it.
+
+    `conversation` is the session or context that the call came by. It is no part of the request: the same request may
+    be made again from another session.
+    """
 
     title: str
     body: str = ""
@@ -90,11 +94,13 @@ class Create(OnTask, frozen=True, kw_only=True):
     owner: str | None = None
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     acceptance: tuple[Any, ...] = ()
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
+    conversation: str | None = None
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
@@ -242,6 +248,8 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
 
 class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
+
+    reason: str | None = None
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ THEIRS: Final = frozenset(
         "profile",
         "resource",
         "visibility",
+        "due",
         "metadata",
         "extra",
         "body",

@@ -268,8 +268,8 @@ class FilesystemStore(Parts, IndexReadModel):
     def rows(self, query: Query) -> Rows:
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
-            by_status, found = self.index.shown(query)
-        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
+            by_status, found, end = self.index.shown(query)
+        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found), end)
 
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""

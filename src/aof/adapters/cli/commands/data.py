@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,6 +12,7 @@ from aof.adapters.cli.commands import portable
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec import parser
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.app.commands.own_run import refuse_in_run
 from aof.core.errors.base import NotFound
@@ -69,23 +68,11 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
     for event in events:
         last = event.seq
         context.deliver_line(event, partial(event_line, event=event, now=now))
-    _end_on_interrupt()
+    end_on_interrupt()
     for event in fabric.follow(after=last, timeout=float("inf")):
         fits = kind is None or event.type in (kind, f"task.{kind}")
         if fits and (wanted is None or event.task_id == wanted):
             context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
-
-
-def _end_on_interrupt() -> None:
-    """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
-    import sys
-
-    def end(_number: int, _frame: object) -> None:
-        with suppress(RuntimeError, OSError):  # somebody may be in the middle of writing
-            sys.stdout.flush()
-        os._exit(0)
-
-    signal.signal(signal.SIGINT, end)
 
 
 def event_line(screen: Screen, event: Event, now: int) -> None:

@@ -84,7 +84,8 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             if any(row.state == state for row in listed.tasks):
                 screen.line(screen.paint(f"{state}: {meaning}", "dim"))
         if listed.total > len(listed.tasks):
-            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
+            more = f"; the next page: --cursor {listed.next_cursor}" if listed.next_cursor else ""
+            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}{more}", "dim"))
 
     return Answer(listed, text)
 
@@ -96,9 +97,12 @@ def _why(row: Row) -> str:
 
 
 def _title(row: Row, *, reasons: bool) -> str:
-    """The title, and why it waits where that is not plain from the status, or was asked for."""
+    """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
     told = row.waits or (row.reason if reasons or row.status != "blocked" else None)
-    return f"{row.title}: {told}" if told else row.title
+    title = f"{row.title}: {told}" if told else row.title
+    if row.due is None or row.status in lifecycle.FINISHED:
+        return title
+    return f"{title} ({'overdue since' if row.overdue else 'due'} {row.due})"
 
 
 def status(context: Context, values: dict[str, Any]) -> Answer:
