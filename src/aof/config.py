@@ -31,6 +31,7 @@ schemaVersion = 1
 
 # [lease]
 # ttl = 300                      # seconds that a claim lasts without a sign of life
+# keptTtl = 3600                 # the same for a claim that outlives its session (claim --keep)
 
 # [retry]
 # maxAttempts = 3
@@ -117,9 +118,10 @@ class Storage(Section):
 
 
 class LeaseSettings(Section):
-    """How long a claim lasts."""
+    """How long a claim lasts, and one that outlives its session."""
 
     ttl: float = 300.0
+    kept_ttl: float = 3600.0
 
 
 class RetrySettings(Section):
@@ -249,6 +251,7 @@ class Settings(Section):
         """The part that decisions depend on; the name is for a project that the settings do not name."""
         return Policy(
             lease_ttl_ms=int(self.lease.ttl * 1000),
+            kept_ttl_ms=int(self.lease.kept_ttl * 1000),
             max_attempts=self.retry.max_attempts,
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.fabric import Services
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import ClaimedRun
-    from aof.app.runs.grant import Grant
+    from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
-    from aof.app.services import Services
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group
@@ -522,9 +521,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
-        return self.services.tasks.update(
+        return self.services.expecting(expect_rev).tasks.update(
             task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
@@ -536,56 +536,108 @@ class Facade:
         clear: Sequence[str] = (),
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
         **changes: Any,
     ) -> Edited:
         """Change title, description, priority, routing and the like; what `clear` names is taken away."""
-        return self.services.tasks.edit(task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes)
+        return self.services.expecting(expect_rev).tasks.edit(
+            task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
+        )
 
     def cancel(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.tasks.cancel(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.cancel(task_id, reason=reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self.services.tasks.settle(task_id, actor=actor)
 
     def block(
-        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        kind: str = "blocked",
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
 
-    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def unblock(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Make a blocked task ready again."""
-        return self.services.tasks.unblock(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unblock(task_id, key=key, actor=actor)
 
     def pause(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.tasks.pause(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.pause(task_id, reason=reason, key=key, actor=actor)
 
-    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def resume(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Let a paused task go on."""
-        return self.services.tasks.resume(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.resume(task_id, key=key, actor=actor)
 
-    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
+    def retry(
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.tasks.retry(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.retry(task_id, reason=reason, key=key, actor=actor)
 
-    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def archive(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Put a finished task away."""
-        return self.services.tasks.archive(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.archive(task_id, key=key, actor=actor)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_add(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task wait for another one."""
-        return self.services.tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_remove(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task no longer wait for another one."""
-        return self.services.tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
 
     def link(
         self,
@@ -596,15 +648,25 @@ class Facade:
         reason: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self.services.tasks.link(task_id, kind, target, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.link(
+            task_id, kind, target, reason=reason, key=key, actor=actor
+        )
 
     def unlink(
-        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Remove a link between a task and something else."""
-        return self.services.tasks.unlink(task_id, kind, target, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
 
     def claim(
         self,
@@ -616,16 +678,19 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
         return self._held(
-            self.services.runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, actor=actor
+            self.services.expecting(expect_rev).runs.claim(
+                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
 
@@ -639,6 +704,10 @@ class Facade:
         """Show that the run's worker lives."""
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
 
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        return self.services.runs.renew_kept(task_id)
+
     def release(
         self,
         task_id: str,
@@ -647,9 +716,10 @@ class Facade:
         agent: str | None = None,
         reason: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
+        return self.services.expecting(expect_rev).runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
 
     def progress(
         self,
@@ -664,9 +734,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Reported:
         """Report progress of the current run."""
-        return self.services.runs.progress(
+        return self.services.expecting(expect_rev).runs.progress(
             task_id,
             text=text,
             percent=percent,
@@ -697,9 +768,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
-        return self.services.runs.complete(
+        return self.services.expecting(expect_rev).runs.complete(
             task_id,
             summary=summary,
             outcome=outcome,
@@ -728,9 +800,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Record whether the output has reached its receiver: the parent, a channel, a peer."""
-        return self.services.runs.deliver(
+        return self.services.expecting(expect_rev).runs.deliver(
             task_id, state=state, target=target, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
@@ -745,9 +818,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
-        return self.services.runs.fail(
+        return self.services.expecting(expect_rev).runs.fail(
             task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
@@ -759,9 +833,10 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
 
     def reject(
         self,
@@ -771,9 +846,12 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.reject(
+            task_id, blockers=blockers, hop=hop, key=key, actor=actor
+        )
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -823,9 +901,9 @@ class Facade:
         """A template by its name, or the workflow of a task by its ID with the state of each hop."""
         return self.services.workflows.workflow_show(name)
 
-    def workflow_attach(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
         """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-        return self.services.workflows.workflow_attach(task_id, actor=actor)
+        return self.services.expecting(expect_rev).workflows.workflow_attach(task_id, actor=actor)
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
@@ -877,9 +955,10 @@ class Facade:
         deadline: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> StartedHandoff:
         """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        return self.services.handoffs.handoff_new(
+        return self.services.expecting(expect_rev).handoffs.handoff_new(
             type=type,
             task_id=task_id,
             reason=reason,
@@ -1081,17 +1160,24 @@ class Facade:
         lock_type: str = "exclusive",
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Locked:
         """Lock files or folders of the project for a run: all of them, or none."""
-        return self.services.shared_work.lock(
+        return self.services.expecting(expect_rev).shared_work.lock(
             path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
         )
 
     def unlock(
-        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+        self,
+        path: str | None = None,
+        *,
+        task_id: str,
+        run: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Unlocked:
         """Give back a lock of a run, or all that it has."""
-        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+        return self.services.expecting(expect_rev).shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
 
     def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
@@ -1111,9 +1197,10 @@ class Facade:
         conflicts: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ContextShown:
         """Write variables that the agents of the workflow share, each within its scope."""
-        return self.services.shared_work.context_set(
+        return self.services.expecting(expect_rev).shared_work.context_set(
             task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
         )
 
@@ -1125,9 +1212,10 @@ class Facade:
         risk: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> DecisionRecorded:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
-        return self.services.shared_work.context_decide(
+        return self.services.expecting(expect_rev).shared_work.context_decide(
             task_id, description=description, risk=risk, run=run, actor=actor
         )
 
@@ -1141,9 +1229,10 @@ class Facade:
         description: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Artifact:
         """Record something that was made in the workflow, or its new status."""
-        return self.services.shared_work.context_artifact(
+        return self.services.expecting(expect_rev).shared_work.context_artifact(
             task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
         )
 

@@ -50,7 +50,7 @@ def tiers_of(names: str | None) -> tuple[str, ...]:
     return tiers
 
 
-def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, keep: bool = False) -> None:
     """Serve MCP on standard input and output until the client goes."""
     lazy_imports.settle()
     tiers = tiers_of(tools)
@@ -62,7 +62,7 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
         named = bool(actor or os.environ.get("AOF_ACTOR"))
         run, by_client = os.environ.get("AOF_RUN_ID"), actors_by_client(os.environ.get("AOF_ACTOR_BY_CLIENT", ""))
-        serve_stdio(fabric, tiers, run, __version__, secret, named=named, by_client=by_client)
+        serve_stdio(fabric, tiers, run, __version__, secret, named=named, keep=keep, by_client=by_client)
 
 
 def actors_by_client(given: str) -> dict[str, str]:

@@ -38,7 +38,10 @@ class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Claimed(Result, frozen=True, kw_only=True):
-    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none."""
+    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none.
+
+    `held` says that it was the caller's already, `kept` that it outlives the session.
+    """
 
     task_id: str
     run_id: str
@@ -47,6 +50,8 @@ class Claimed(Result, frozen=True, kw_only=True):
     expires_at: str
     file_path: str
     hop: str | msgspec.UnsetType = msgspec.UNSET
+    held: bool | msgspec.UnsetType = msgspec.UNSET
+    kept: bool | msgspec.UnsetType = msgspec.UNSET
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
     __repr__ = without_secret

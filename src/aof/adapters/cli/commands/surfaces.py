@@ -10,7 +10,7 @@ from aof._support.printable import clean
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
-from aof.app.commands.own_run import refuse_in_run
+from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
 from aof.core.validation import limits
 
@@ -97,7 +97,8 @@ def _sure(changes: list[WrittenFile]) -> bool:
 def mcp(context: Context, values: dict[str, Any]) -> Answer:
     """`aof mcp`."""
     options = context.options
-    context.bootstrap("surfaces")().serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"))
+    serve_mcp = context.bootstrap("surfaces")().serve_mcp
+    serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"), keep=bool(values.get("keep")))
     return Answer(None, lambda _screen: None)
 
 
