@@ -20,6 +20,7 @@ import pytest
 from aof.adapters.agents.clients import kind_named
 from aof.adapters.agents.entries import ACTOR, Server
 from tests.interop.node import NODE, installed
+from tests.support.waiting import eventually
 
 pytestmark = [
     pytest.mark.full,
@@ -49,6 +50,7 @@ class Client(NamedTuple):
 
 
 _HEADER = "Authorization: Bearer x"
+_APPROVED = {"hasTrustDialogAccepted": True, "enabledMcpjsonServers": ["aof"]}
 CLIENTS = {
     "claude": Client(
         "@anthropic-ai/claude-code@2.1.326",
@@ -56,6 +58,7 @@ CLIENTS = {
         ("mcp", "add", "-s", "project", "aof", "-e", f"{VALUE}claude", "--", "aof", "mcp"),
         ("mcp", "add", "-s", "project", "--transport", "http", "aof", URL, "-H", _HEADER),
         "project/.mcp.json",
+        trust=(".claude.json", lambda project: json.dumps({"projects": {project: _APPROVED}})),
         scripts=True,
     ),
     "codex": Client(
@@ -177,11 +180,16 @@ def test_a_client_finds_the_server_that_we_wrote(tmp_path: Path, name: str, word
     assert "aof" in room.run(*client.lists)
 
 
-@pytest.mark.parametrize("name", ["gemini", "qwen", "opencode"])
+@pytest.mark.parametrize("name", ["claude", "gemini", "qwen", "opencode"])
 def test_a_client_that_tries_its_servers_is_connected(tmp_path: Path, name: str) -> None:
     client = CLIENTS[name]
     room = Room(tmp_path, client)
     room.init(name)
     if client.approve:
         room.run(*client.approve)
-    assert "connected" in room.run(*client.lists).lower().replace("disconnected", "")
+
+    def is_connected() -> bool:
+        """Clients give up after seconds, and a busy machine may need more to start a server."""
+        return "connected" in room.run(*client.lists).lower().replace("disconnected", "")
+
+    eventually(is_connected, "connection")
