@@ -12,7 +12,7 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
 from aof.core.runs import handed_over
-from aof.core.runs.authentication import unproven
+from aof.core.runs.authentication import same_call, unproven
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
@@ -32,21 +32,22 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
     if lease is None:
         what = f"{task.id} is {task.status}: nobody is running it"
         return StaleLease(what, *graph.way_on(task, command.acting), status=task.status)
-    refusal = _not_recognised(task, lease, command.acting) if command.run is None else None
+    refusal = _not_recognised(task, lease, command) if command.run is None else None
     if refusal := refusal or unproven(task, lease, command):
         return refusal
     return lease.agent if task.cancel is None else stale(task, lease.run_id)
 
 
-def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
+def _not_recognised(task: Task, lease: Lease, command: OnTask) -> AofError | None:
     """Without a run, only a name stands for the holder; it must be the right one and mean one run only."""
+    acting = command.acting
     if acting != lease.agent:
         return not_holder(task, lease, acting)
     if acting in task.retry.agents:
         return RunRequired(
             f"{lease.agent} has had an earlier run of {task.id} and must name the run it acts for",
             "name the run that the claim returned",
-            Call("heartbeat", {"task_id": task.id, "run": lease.run_id}),
+            same_call(command, lease.run_id),
         )
     return None
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.portable import schemas as portable
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
@@ -18,6 +18,7 @@ from aof.core.model.events import Event
 from aof.core.model.kinds import Status
 
 _MOST_EVENTS = 1000
+_SHOWN = StandIn(operation="show", keeps=("task_id",))
 
 
 class FilterParams(Params, frozen=True, kw_only=True):
@@ -246,6 +247,7 @@ ROWS: tuple[Operation, ...] = (
         help="What can be claimed now, most urgent first.",
         effect="read",
         tool="aof_ready",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "ready"),)),
         verb="ready",
         cli=Cli(
             section="see",
@@ -263,6 +265,7 @@ ROWS: tuple[Operation, ...] = (
         help="Tasks in the order of their IDs.",
         effect="read",
         tool="aof_list",
+        stand_in=StandIn(operation="status", keeps=("agent", "status", "limit")),
         verb="list",
         cli=Cli(
             section="see",
@@ -280,6 +283,7 @@ ROWS: tuple[Operation, ...] = (
         help="What is blocked, and why.",
         effect="read",
         tool="aof_blocked",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "blocked"),)),
         verb="blocked",
         cli=Cli(section="see", order=30, example="aof blocked"),
     ),
@@ -290,6 +294,7 @@ ROWS: tuple[Operation, ...] = (
         help="What happened, in order.",
         effect="read",
         tool="aof_log",
+        stand_in=_SHOWN,
         verb="log",
         cli=Cli(
             section="see",
@@ -311,6 +316,7 @@ ROWS: tuple[Operation, ...] = (
         help="What a run printed, from an offset on.",
         effect="read",
         tool="aof_task_output",
+        stand_in=_SHOWN,
         verb="output",
         cli=Cli(section="see", order=45, example="aof output 001 --offset 4096"),
     ),
@@ -321,6 +327,7 @@ ROWS: tuple[Operation, ...] = (
         help="What depends on what.",
         effect="read",
         tool="aof_graph",
+        stand_in=_SHOWN,
         verb="graph",
         cli=Cli(section="see", order=60, example="aof graph --format mermaid"),
         ask=_graph,
