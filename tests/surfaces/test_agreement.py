@@ -36,6 +36,7 @@ ONLY_OF_THE_METHOD = {
     *((name, "say") for name in ("replay", "snapshot", "sync", "doctor")),  # progress, for a person who waits
     # Lists share their filters; what is ready or blocked has a status already, and is not archived.
     *((name, shared) for name in ("blocked", "ready") for shared in ("status", "archived")),
+    *(("ready", shared) for shared in ("sort", "reverse", "cursor")),  # a queue is read from its front
 }
 NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has

@@ -38,6 +38,10 @@ Profile = Annotated[
 ]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 Visible = Annotated[Visibility, param("where the task is shown")]
+Due = Annotated[
+    str, param("when it should be done", Spelling(metavar="WHEN", note="(a day, a moment, tomorrow, or +3d)"))
+]
+Parent = Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))]
 Owner = Annotated[str, param("person or agent responsible for the task")]
 TargetAgent = Annotated[str, param("target agent, skips routing")]
 TargetRole = Annotated[str, param("target role")]

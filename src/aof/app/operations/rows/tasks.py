@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,11 +12,13 @@ from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
     Constraints,
+    Due,
     Hop,
     IdempotencyKey,
     LeaseTime,
     Metadata,
     Owner,
+    Parent,
     Profile,
     Resource,
     Tags,
@@ -51,7 +53,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
         msgspec.field(default_factory=list)
     )
-    parent_id: Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))] | UnsetType = UNSET
+    parent_id: Parent | UnsetType = UNSET
     tags: Tags = msgspec.field(default_factory=list)
     metadata: Metadata = msgspec.field(default_factory=dict)
     workflow: Annotated[str, param("workflow to pass through")] | UnsetType = UNSET
@@ -60,6 +62,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     profile: Profile | UnsetType = UNSET
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
+    due: Due | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
     max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
@@ -84,6 +87,23 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
+    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
+
+
+Clearable = Literal[
+    "description",
+    "owner",
+    "resource",
+    "due",
+    "parent",
+    "acceptance",
+    "constraints",
+    "profile",
+    "agent",
+    "role",
+    "team",
+    "tags",
+]
 
 
 class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +132,9 @@ class EditParams(ChangeParams, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
+    due: Due | UnsetType = UNSET
+    parent_id: Parent | UnsetType = UNSET
+    clear: Annotated[list[Clearable], param("field to take away")] | UnsetType = UNSET
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
@@ -146,14 +169,14 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         ),
         tier="core",
-        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "key", "actor"),
+        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "key", "actor"),
         tool_requires=("brief",),
     ),
     Operation(
         name="claim",
         parameters=ClaimParams,
         result=Claimed,
-        help="Take a task: one winner, under a lease that this session keeps alive.",
+        help="Take a task: one winner, under a lease that this session renews. What you hold is answered again.",
         effect="write",
         tool="aof_task_claim",
         verb="claim",
@@ -217,7 +240,10 @@ ROWS: tuple[Operation, ...] = (
         verb="edit",
         cli=Cli(section="plan", order=20, example="aof edit 001 --priority critical"),
         tier="core",
-        tool_shows=("task_id", "title", "description", "priority", "routing", "metadata", "actor"),
+        tool_shows=(
+            *("task_id", "title", "description", "priority", "routing", "metadata"),
+            *("due", "parent_id", "clear", "actor"),
+        ),
         ask=_edit,
     ),
     Operation(
