@@ -30,7 +30,7 @@ from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
-from aof.app.operations.error_payload import Reader
+from aof.app.operations.error_payload import Reader, reader_of
 from aof.core.errors.base import AofError
 
 _Context = ServerRequestContext[Any, Any]
@@ -130,7 +130,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             given.setdefault("keep", True)
         try:
             caller, session = session_of(hub, ctx, alone)
-            reader = Reader(tiers=hub.tiers_of(caller), scope=caller.scope)
+            reader = reader_of(caller, hub.tiers_of(caller))
             check_wait(wait)
             gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
             result, secrets = await call(hub, operation, given, caller, session, gone=gone)

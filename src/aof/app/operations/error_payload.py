@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import BY_NAME, SCOPES, Operation, Scope, listed_in
 from aof.core.errors.base import AofError, Call
 
@@ -31,14 +32,24 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reader of a hint can call: the tiers of operations that it is told of, and the scope of its token."""
+    """What the reader of a hint can call: the tiers of operations that it is told of, and what its token allows.
+
+    `actor` is the only one that it can act as; None: anybody.
+    """
 
     tiers: tuple[str, ...] = ("all",)
     scope: Scope = "admin"
+    actor: str | None = None
 
     def knows(self, operation: Operation) -> bool:
         """Whether the reader is told of the operation."""
         return operation in listed_in(self.tiers)
+
+    def acts_for_another(self, call: Call) -> str | None:
+        """The other one that the call acts for, where the reader cannot."""
+        acts = BY_NAME[call.operation].acts
+        acting = call.arguments.get(acts) if acts is not None else None
+        return acting if isinstance(acting, str) and self.actor not in (None, acting) and acting != "…" else None
 
     def may(self, operation: Operation) -> bool:
         """Whether its token allows the operation."""
@@ -46,6 +57,12 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERYTHING: Final = Reader()
+
+
+def reader_of(caller: Caller, tiers: tuple[str, ...] = ("all",)) -> Reader:
+    """What a caller over the wire can call, of what a surface tells it about."""
+    bound = caller.proven and caller.role != "admin"
+    return Reader(tiers=tiers, scope=caller.scope, actor=caller.actor if bound else None)
 
 
 def told(error: AofError, spell: Spell, reader: Reader = EVERYTHING) -> Told:
@@ -65,15 +82,19 @@ def _hint(error: AofError, spell: Spell, reader: Reader) -> str:
         spelled = spell(BY_NAME[call.operation], wire_names(call))
         return f"{hint}: {spelled}" if hint else spelled
     hint = hint or operation.help[0].lower() + operation.help[1:].removesuffix(".")
+    if (another := reader.acts_for_another(error.call)) is not None:
+        return f"{hint}; that is for {another[:80]} to do"
     if not reader.may(operation):
         return f"{hint}; that takes a token with the scope {operation.scope}"
-    return f"{hint}; that takes tools which are not listed here ({operation.tier})"
+    if operation.effect == "read":
+        return f"{hint}; the tools {operation.tier!r} would show more, and are not listed here"
+    return f"{hint}; that takes the tools {operation.tier!r}, which are not listed here"
 
 
 def offered(call: Call, reader: Reader) -> Call | None:
     """The call as the reader can make it: itself, or with what stands in for it; None where neither is possible."""
     operation = BY_NAME[call.operation]
-    if not reader.may(operation):
+    if not reader.may(operation) or reader.acts_for_another(call) is not None:
         return None
     if reader.knows(operation):
         return call
