@@ -52,8 +52,8 @@ def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None =
 
 
 def in_text(hint: str, options: dict[str, Any]) -> str:
-    """A hint whose commands keep these options."""
-    kept = " ".join(_kept(options))
+    """A hint whose commands keep these options; there they stand in single quotes already."""
+    kept = " ".join(_kept(options)).replace("'", '"')
     return _COMMAND.sub(lambda found: f"{found.group()}{kept} ", hint) if kept else hint
 
 
