@@ -230,6 +230,7 @@ PLAIN: dict[str, Provoke] = {
     "cancel_requested": _below_a_cancelled,
     "resource_busy": _busy,
     "key_conflict": _lost_key,
+    "revision_conflict": lambda scene: ("edit", {"task_id": scene.task(), "title": "Do that", "expect_rev": 1}),
     "no_such_attempt": lambda scene: ("output", {"task_id": scene.task(), "attempt": 7}),
     "not_reconciled": lambda scene: (
         "complete",

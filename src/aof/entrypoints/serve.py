@@ -18,7 +18,7 @@ from aof.app.maintenance import tokens
 from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import tiers_of
 from aof.config import HttpBounds, load_settings
-from aof.core.errors.base import Unavailable
+from aof.core.errors.base import InvalidInput, Unavailable
 from aof.core.errors.storage import SettingsUnusable
 from aof.core.validation import limits
 from aof.entrypoints import exposure

@@ -24,7 +24,7 @@ from aof.adapters.mcp.tools import spell as mcp_spelling
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME, SCOPES, TIERS, listed_in
-from aof.app.operations.error_payload import EVERYTHING, Reader, offered, told, wire_names
+from aof.app.operations.error_payload import EVERYTHING, HintReader, offered, told, wire_names
 from aof.app.operations.schemas import shown_fields
 from aof.core.errors.base import AofError, Call
 from aof.core.model.lifecycle import STATUSES
@@ -92,7 +92,7 @@ def test_every_call_in_the_source_is_shown_to_each_reader_as_one_that_it_has_or_
     listed = {operation.tool: operation for operation in listed_in((tier,))}
     for where, call in WRITTEN.items():
         for scope in SCOPES:
-            reader = Reader(tiers=(tier,), scope=scope)
+            reader = HintReader(tiers=(tier,), scope=scope)
             hint = told(AofError("it is refused", "do this", call), mcp_spelling, reader).hint
             named = re.findall(r"aof_\w+", hint)
             fitted = offered(call, reader)
@@ -249,7 +249,7 @@ def _with_placeholders_filled(call: Call) -> dict[str, Any]:
     return wire_names(Call(call.operation, given))
 
 
-def _followed(fabric: Fabric, refusal: AofError, reader: Reader = EVERYTHING) -> list[str]:
+def _followed(fabric: Fabric, refusal: AofError, reader: HintReader = EVERYTHING) -> list[str]:
     """What was refused on the way that the hints show, until a call is not, or until words say what it takes."""
     steps: list[str] = []
     while len(steps) < MOST_STEPS:
@@ -284,7 +284,7 @@ def test_in_every_state_the_hints_lead_on_by_calls_that_succeed(state: str, tier
             getattr(fabric, action)(task_id, **given)
         except AofError as error:
             refused += 1
-            _followed(fabric, error, Reader(tiers=(tier,)))
+            _followed(fabric, error, HintReader(tiers=(tier,)))
     assert refused
 
 

@@ -30,7 +30,7 @@ from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
-from aof.app.operations.error_payload import Reader, reader_of
+from aof.app.operations.error_payload import HintReader, reader_of
 from aof.core.errors.base import AofError
 
 _Context = ServerRequestContext[Any, Any]
@@ -123,7 +123,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
-        reader = Reader(tiers=hub.tiers)
+        reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         if operation.name == "claim" and keeps_claims(hub, ctx):

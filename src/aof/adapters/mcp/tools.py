@@ -19,7 +19,7 @@ from aof.app.async_bridge import Gone, asked
 from aof.app.faults import record
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import Operation, Params, listed_in
-from aof.app.operations.error_payload import Reader, Told, told
+from aof.app.operations.error_payload import HintReader, Told, told
 from aof.app.operations.schemas import input_schema, output_schema
 from aof.core.errors.base import AofError, InvalidInput
 
@@ -102,7 +102,7 @@ def answered(result: Any, secrets: Sequence[str] = ()) -> CallToolResult:
     return answer.model_copy(update={"meta": {SECRETS: list(secrets)}}) if secrets else answer
 
 
-def refused(error: AofError, reader: Reader) -> CallToolResult:
+def refused(error: AofError, reader: HintReader) -> CallToolResult:
     """A refusal. As text only: clients hold structured content against the schema of success."""
     return _failed(told(error, spell, reader))
 

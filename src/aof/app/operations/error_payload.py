@@ -31,7 +31,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     details: dict[str, Any] = {}
 
 
-class Reader(msgspec.Struct, frozen=True, kw_only=True):
+class HintReader(msgspec.Struct, frozen=True, kw_only=True):
     """What the reader of a hint can call: the tiers of operations that it is told of, and what its token allows.
 
     `actor` is the only one that it can act as; None: anybody.
@@ -56,23 +56,23 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         return SCOPES.index(self.scope) >= SCOPES.index(operation.scope)
 
 
-EVERYTHING: Final = Reader()
+EVERYTHING: Final = HintReader()
 
 
-def reader_of(caller: Caller, tiers: tuple[str, ...] = ("all",)) -> Reader:
+def reader_of(caller: Caller, tiers: tuple[str, ...] = ("all",)) -> HintReader:
     """What a caller over the wire can call, of what a surface tells it about."""
     bound = caller.proven and caller.role != "admin"
-    return Reader(tiers=tiers, scope=caller.scope, actor=caller.actor if bound else None)
+    return HintReader(tiers=tiers, scope=caller.scope, actor=caller.actor if bound else None)
 
 
-def told(error: AofError, spell: Spell, reader: Reader = EVERYTHING) -> Told:
+def told(error: AofError, spell: Spell, reader: HintReader = EVERYTHING) -> Told:
     """The error, with its hint in the words of the surface that answers, for this reader."""
     details = msgspec.to_builtins(error.details)
     hint = _hint(error, spell, reader)
     return Told(code=error.code, kind=error.kind, message=error.message, hint=hint, details=details)
 
 
-def _hint(error: AofError, spell: Spell, reader: Reader) -> str:
+def _hint(error: AofError, spell: Spell, reader: HintReader) -> str:
     hint = f"{error.hint}, {_AT_THE_MACHINE}" if _COMMAND.search(error.hint) else error.hint
     if error.call is None:
         return hint
@@ -91,7 +91,7 @@ def _hint(error: AofError, spell: Spell, reader: Reader) -> str:
     return f"{hint}; that takes the tools {operation.tier!r}, which are not listed here"
 
 
-def offered(call: Call, reader: Reader) -> Call | None:
+def offered(call: Call, reader: HintReader) -> Call | None:
     """The call as the reader can make it: itself, or with what stands in for it; None where neither is possible."""
     operation = BY_NAME[call.operation]
     if not reader.may(operation) or reader.acts_for_another(call) is not None:

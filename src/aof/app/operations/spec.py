@@ -80,8 +80,8 @@ def param(
     )
 
 
-TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("name of the caller", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
+TaskId = Annotated[str, param("task ID, or a unique part", Spelling(place="ID"))]
+Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

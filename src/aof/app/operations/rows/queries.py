@@ -231,15 +231,6 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     return Primed(text=primer.prime(fabric, agent))
 
 
-def _snapshot_schema() -> dict[str, Any]:
-    return portable.SNAPSHOT
-
-
-def _portable_schema() -> dict[str, Any]:
-    events = {"type": "array", "items": portable.EVENT}
-    return {"type": "object", "required": ["events"], "properties": {"events": events}}
-
-
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="status",
@@ -381,7 +372,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
-        answer=_snapshot_schema,
+        answer=portable.snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -392,7 +383,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
-        answer=_portable_schema,
+        answer=portable.events_schema,
     ),
     Operation(
         name="prime",
