@@ -304,6 +304,11 @@ def _one_too_many(scene: Scene) -> Asked:
     return "claim", {"task_id": scene.task(), "agent": WHO}
 
 
+def _for_bob_only(scene: Scene) -> Asked:
+    _free(scene)
+    return "claim", {"task_id": scene.task(agent="bob"), "agent": WHO}
+
+
 def _own_work(scene: Scene) -> Asked:
     _free(scene)
     task_id = scene.held(WHO)
@@ -325,7 +330,7 @@ def _delegated(scene: Scene, to: str, **given: Any) -> Asked:
 
 CHARTED: dict[str, Provoke] = {
     "at_capacity": _one_too_many,
-    "not_routed": lambda scene: (_free(scene), ("claim", {"task_id": scene.task(agent="bob"), "agent": WHO}))[1],
+    "not_routed": _for_bob_only,
     "self_approval": _own_work,
     "wrong_role": _of_another_role,
     "budget_too_small": lambda scene: _delegated(scene, "low", autonomy_budget=2, risk="low"),
