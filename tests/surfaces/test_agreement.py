@@ -138,7 +138,7 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
         needed = operation.tool_requires
         undescribed = {"expectRev": {"type": "integer"}}  # nearly every tool has it, and its name says enough
-        written = {one: filled(full[one]) if one in needed else full[one] for one in shown}
+        written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
         assert shown == {one: undescribed.get(one, written[one]) for one in shown}, name
 
 

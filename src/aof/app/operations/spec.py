@@ -80,8 +80,8 @@ def param(
     )
 
 
-TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("name of the caller", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
+TaskId = Annotated[str, param("task ID, or a unique part", Spelling(place="ID"))]
+Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -143,6 +143,17 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     family: Family | None = None
 
 
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation of the core that a hint shows to readers who are not told of this one.
+
+    It `keeps` these parameters of the call and `adds` others.
+    """
+
+    operation: str
+    keeps: tuple[str, ...] = ()
+    adds: tuple[tuple[str, Any], ...] = ()
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
@@ -151,7 +162,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
     have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
-    is the words that call it on the command line, `cli` what else is said of them there.
+    is the words that call it on the command line, `cli` what else is said of them there. `stand_in` is for hints.
     """
 
     name: str
@@ -171,6 +182,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     taught: tuple[Taught, ...] = ()
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()
+    stand_in: StandIn | None = None
 
     @property
     def scope(self) -> Scope:

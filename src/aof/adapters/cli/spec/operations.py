@@ -96,7 +96,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=40,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--at", "as it was after this event", metavar="SEQ", type="int"),
@@ -111,7 +111,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=45,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
@@ -217,7 +217,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--agent", "agent that takes it; default: the actor", metavar="A"),
             Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--hop", "hop of the workflow", metavar="H"),
             Option("--keep", "hold it beyond this session: your calls renew it, an hour each"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
@@ -232,7 +232,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=20,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
@@ -249,7 +249,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=30,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--text", "what was achieved", metavar="T"),
@@ -258,7 +258,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--note", "more detail", metavar="T"),
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--fact", "fact to record; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="facts"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -272,7 +272,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=40,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--summary", "what was done, for the work log", metavar="T"),
@@ -285,7 +285,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
             Option("--acceptance", "acceptance criterion that was met, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
             Option("--hop", "hop of the workflow", metavar="H"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -300,13 +300,13 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=45,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
             Option("--to", "who receives it: a task, a channel, a peer", metavar="T", target="target"),
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -320,14 +320,14 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=50,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--code", "short name of what went wrong", metavar="C"),
             Option("--message", "what went wrong", metavar="T"),
             Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C"),
             Option("--no-retry", "do not try again", target="retryable", value=False),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -341,11 +341,11 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=60,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -360,7 +360,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=110,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
@@ -430,7 +430,7 @@ VERBS: tuple[Verb, ...] = (
         order=130,
         arguments=(
             Argument("show|set|decide|artifact", "what to do", target="action"),
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
             Argument("TEXT", "with decide: what was decided", required=False, target="description"),
         ),
         options=(
@@ -485,7 +485,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--max-attempts", "failed runs after which the task is given up", metavar="N", type="int"),
             Option("--backlog", "put it in the backlog instead of the ready queue"),
             Option("--no-review", "skip the review", target="review", value=False),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
         ),
         example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         aliases=("new", "add", "dispatch"),
@@ -497,7 +497,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=20,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--title", "new title", metavar="T"),
@@ -518,7 +518,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--due", "when it should be done (a day, a moment, tomorrow, or +3d)", metavar="WHEN"),
             Option("--parent", "parent task", metavar="ID", target="parent_id"),
             Option("--clear", "field to take away; may be repeated", metavar="C", kind="many", type="item"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof edit 001 --priority critical",
@@ -530,13 +530,13 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=30,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--body", "new body, as Markdown, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
@@ -551,11 +551,11 @@ VERBS: tuple[Verb, ...] = (
         order=40,
         arguments=(
             Argument("add|rm", "what to do (default: add)", required=False, target="action"),
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
             Argument("BLOCKER", "task that must be done first", target="blocker_id"),
         ),
         options=(
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         actions=(
@@ -572,13 +572,13 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=50,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof link 002 source_task 001",
@@ -590,12 +590,12 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=60,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof unlink 002 source_task 001",
@@ -607,12 +607,12 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=70,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
             Option("--reason", "why; it is recorded", metavar="T", required=True),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example='aof block 001 --reason "waiting for credentials"',
@@ -624,10 +624,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=80,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof unblock 001",
@@ -639,11 +639,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=90,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof pause 001",
@@ -655,10 +655,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=100,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof resume 001",
@@ -670,11 +670,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=110,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example='aof cancel 001 --reason "superseded by 010"',
@@ -686,11 +686,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=120,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T", required=True),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example='aof retry 001 --reason "the service is back"',
@@ -702,10 +702,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=130,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof archive 001",
@@ -717,12 +717,12 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=10,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
             Option("--hop", "hop of the workflow", metavar="H"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof approve 001",
@@ -734,12 +734,12 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=20,
         arguments=(
-            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
             Option("--hop", "hop of the workflow", metavar="H"),
-            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example='aof reject 001 --blocker "no tests"',

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.portable import schemas as portable
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
@@ -18,6 +18,7 @@ from aof.core.model.events import Event
 from aof.core.model.kinds import Priority, Status
 
 _MOST_EVENTS = 1000
+_SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
 
@@ -230,15 +231,6 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     return Primed(text=primer.prime(fabric, agent))
 
 
-def _snapshot_schema() -> dict[str, Any]:
-    return portable.SNAPSHOT
-
-
-def _portable_schema() -> dict[str, Any]:
-    events = {"type": "array", "items": portable.EVENT}
-    return {"type": "object", "required": ["events"], "properties": {"events": events}}
-
-
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="status",
@@ -276,6 +268,7 @@ ROWS: tuple[Operation, ...] = (
         help="What can be claimed now, most urgent first.",
         effect="read",
         tool="aof_ready",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "ready"),)),
         verb="ready",
         cli=Cli(
             section="see",
@@ -293,6 +286,7 @@ ROWS: tuple[Operation, ...] = (
         help="Tasks in the order of their IDs, or sorted otherwise.",
         effect="read",
         tool="aof_list",
+        stand_in=StandIn(operation="status", keeps=("agent", "status", "limit")),
         verb="list",
         cli=Cli(
             section="see",
@@ -310,6 +304,7 @@ ROWS: tuple[Operation, ...] = (
         help="What is blocked, and why.",
         effect="read",
         tool="aof_blocked",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "blocked"),)),
         verb="blocked",
         cli=Cli(section="see", order=30, example="aof blocked"),
     ),
@@ -320,6 +315,7 @@ ROWS: tuple[Operation, ...] = (
         help="What happened, in order.",
         effect="read",
         tool="aof_log",
+        stand_in=_SHOWN,
         verb="log",
         cli=Cli(
             section="see",
@@ -341,6 +337,7 @@ ROWS: tuple[Operation, ...] = (
         help="What a run printed, from an offset on.",
         effect="read",
         tool="aof_task_output",
+        stand_in=_SHOWN,
         verb="output",
         cli=Cli(section="see", order=45, example="aof output 001 --offset 4096"),
     ),
@@ -351,6 +348,7 @@ ROWS: tuple[Operation, ...] = (
         help="What depends on what.",
         effect="read",
         tool="aof_graph",
+        stand_in=_SHOWN,
         verb="graph",
         cli=Cli(section="see", order=60, example="aof graph --format mermaid"),
         ask=_graph,
@@ -374,7 +372,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
-        answer=_snapshot_schema,
+        answer=portable.snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -385,7 +383,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
-        answer=_portable_schema,
+        answer=portable.events_schema,
     ),
     Operation(
         name="prime",

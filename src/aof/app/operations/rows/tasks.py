@@ -37,7 +37,7 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, StandIn, Taught, param
 from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
@@ -282,6 +282,7 @@ ROWS: tuple[Operation, ...] = (
         help="Show that a run is alive.",
         effect="write",
         tool="aof_task_heartbeat",
+        stand_in=StandIn(operation="update", keeps=("task_id", "run")),
         verb="heartbeat",
         cli=Cli(
             section="work",
