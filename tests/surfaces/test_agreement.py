@@ -39,6 +39,7 @@ ONLY_OF_THE_METHOD = {
 NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
+    ("show", "full"),  # a person sees it laid out, and a script gets the whole
     ("send", "messages"),  # FILE, or standard input
 }
 ONLY_OF_THE_COMMAND_LINE = {
@@ -134,6 +135,8 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         for extra in {name for name in shown if (operation.name, name) in ONLY_OF_THE_TOOL}:
             del shown[extra]
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
+        for one, value in operation.tool_defaults:
+            assert shown[one].pop("default") is value is not full[one].pop("default")
         assert shown == {one: full[one] for one in shown}, name
 
 

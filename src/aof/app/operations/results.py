@@ -85,6 +85,21 @@ class Moved(Result, frozen=True, kw_only=True):
     status: str
 
 
+class NextHop(Result, frozen=True, kw_only=True):
+    """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents."""
+
+    hop: str
+    status: str
+    role: str
+    agents: tuple[str, ...]
+
+
+class Completed(Moved, frozen=True, kw_only=True):
+    """Where the task is now; in a workflow also which hops are next, and who may take them."""
+
+    next: tuple[NextHop, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
 class Updated(Result, frozen=True, kw_only=True):
     """What an update really changed; with the secret of a run that it began."""
 

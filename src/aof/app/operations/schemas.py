@@ -55,6 +55,8 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
         return schema
     shown = [field.encode_name for field in shown_fields(operation)]
     schema["properties"] = {name: schema["properties"][name] for name in shown}
+    for name, value in operation.tool_defaults:
+        schema["properties"][name] = schema["properties"][name] | {"default": value}
     required = [name for name in shown if name in (*schema.get("required", ()), *operation.tool_requires)]
     return schema | ({"required": required} if required else {})
 

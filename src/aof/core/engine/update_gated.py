@@ -20,7 +20,7 @@ from aof.core.model.task import Task
 from aof.core.model.workflow_state import workflow_of
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.dependencies import dead_lettered
-from aof.core.tasks.edit import replace_body
+from aof.core.tasks.edit import write_body
 from aof.core.tasks.transitions import no_edge
 from aof.core.workflows import claim, control, hop_lease, outcomes
 from aof.core.workflows.transaction import Walk
@@ -35,11 +35,11 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
     decision: Verdict = Decision()
     if target is not None:
         decision = _move(records, task, command, now)
-    elif command.body is not None or command.run is not None:
+    elif updating.writes_body(command) or command.run is not None:
         decision = _touch(records, task, command, now)
     if isinstance(decision, AofError):
         return decision
-    body = replace_body(task, command.body) if command.body is not None else None
+    body = write_body(task, command, decision.agent or command.acting)
     return decision if body is None else msgspec.structs.replace(decision, drafts=(body, *decision.drafts))
 
 

@@ -51,6 +51,7 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
+    full: Annotated[bool, param("also history, template and bookkeeping", Spelling(hidden=True))] = True
 
 
 class OutputParams(TaskParams, frozen=True, kw_only=True):
@@ -216,7 +217,7 @@ ROWS: tuple[Operation, ...] = (
         name="show",
         parameters=ShowParams,
         result=dict[str, Any],
-        help="Everything about one task: brief, history of runs, relations, progress.",
+        help="One task: brief, state, relations, progress.",
         effect="read",
         tool="aof_task_show",
         verb="show",
@@ -228,6 +229,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof show 001",
         ),
         tier="core",
+        tool_defaults=(("full", False),),
     ),
     Operation(
         name="ready",
