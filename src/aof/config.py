@@ -45,6 +45,9 @@ schemaVersion = 1
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
 
+# [retention]
+# finished = 2592000             # seconds after which a done or cancelled task is archived; unset: never
+
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
 
@@ -65,6 +68,9 @@ schemaVersion = 1
 # streamsPerToken = 32
 # requestsPerSecond = 200        # per token
 # failuresPerMinute = 60         # failed authentications per address that are answered at once
+
+# [a2a]
+# pushHosts = ["hooks.example.org"]  # hosts, perhaps with a port, that peers may have push notifications sent to
 
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
@@ -139,6 +145,12 @@ class HandoffSettings(Section):
     default_timeout: float = 3600.0
 
 
+class RetentionSettings(Section):
+    """How long a finished task stays among the others."""
+
+    finished: float | None = None
+
+
 class ChannelSettings(Section):
     """A service that people read, where its address stands, and which news it gets. Times are in seconds."""
 
@@ -194,6 +206,12 @@ class HttpBounds(Section):
     failures_per_minute: float = 60.0
 
 
+class A2aSettings(Section):
+    """What peers may ask for over Agent2Agent: the hosts that they may have push notifications sent to."""
+
+    push_hosts: tuple[str, ...] = ()
+
+
 class MessageSettings(Section):
     """What one delivery of messages may bring."""
 
@@ -222,8 +240,10 @@ class Settings(Section):
     resources: Mapping[str, int] = MappingProxyType({})
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
+    retention: RetentionSettings = RetentionSettings()
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
+    a2a: A2aSettings = A2aSettings()
     messages: MessageSettings = MessageSettings()
     worklog: WorklogSettings = WorklogSettings()
 
@@ -241,6 +261,7 @@ class Settings(Section):
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
                 handoff_ms=int(self.handoff.default_timeout * 1000),
+                archive_ms=None if self.retention.finished is None else int(self.retention.finished * 1000),
             ),
             maintainers=self.maintainers,
             project=self.project or project,

@@ -8,6 +8,7 @@ the process was started for belongs to its runner, which looks after it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -17,6 +18,7 @@ import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from aof._support.hashing import hexdigest
 from aof.adapters.mcp.presence import SESSION_HEADER
 from aof.adapters.mcp.server_state import Hub
 from aof.app.fabric import Fabric
@@ -39,8 +41,16 @@ _log = logging.getLogger(__name__)
 class Session:
     """One agent's connection."""
 
-    def __init__(self, hub: Hub, caller: Caller, run: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        caller: Caller,
+        run: str | None = None,
+        name: str | None = None,
+        by_client: Mapping[str, str] | None = None,
+    ) -> None:
         self.caller = caller
+        self._by_client = by_client or {}
         self._name = name
         self._hub = hub
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
@@ -56,6 +66,18 @@ class Session:
     def name(self) -> str | None:
         """Its ID, where the transport gives it one."""
         return self._name
+
+    @property
+    def _conversation(self) -> str | None:
+        """What its tasks call it: always the same, and no help to anybody who would take the session over."""
+        return None if self._name is None else f"MCP-{hexdigest(self._name.encode())[:16]}"
+
+    def meet(self, client: str) -> None:
+        """Take the name that the settings give to this client, if they give it one. The first request decides."""
+        actor = next((actor for part, actor in self._by_client.items() if part in client.lower()), None)
+        self._by_client = {}
+        if actor is not None:
+            self.caller = msgspec.structs.replace(self.caller, actor=actor, session=actor, default=False)
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -112,7 +134,7 @@ class Session:
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
         self._begin_turn(operation, caller)
-        return msgspec.structs.replace(caller, kept=self.secrets)
+        return msgspec.structs.replace(caller, kept=self.secrets, conversation=self._conversation)
 
     def _begin_turn(self, operation: Operation, caller: Caller) -> None:
         """The turn of an agent begins with its first call; `prime` says so itself."""
@@ -195,6 +217,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     callers name their runs.
     """
     if alone is not None:
+        told = ctx.session.client_params
+        alone.meet(told.client_info.name if told is not None else "")
         return alone.caller, alone
     caller = hub.caller_of(ctx.request)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -30,7 +30,8 @@ class Caller(msgspec.Struct, frozen=True):
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
     `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
     name, and it acts for no one else.
-    `scope` says which operations are allowed; `token` is the ID of the token that the call came with.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with. `conversation`
+    names the session or context that the call belongs to.
     """
 
     actor: str
@@ -42,6 +43,7 @@ class Caller(msgspec.Struct, frozen=True):
     default: bool = False
     scope: Scope = "admin"
     token: str | None = None
+    conversation: str | None = None
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -105,6 +107,7 @@ def perform(
     if problem := limits.name("actor", actor):
         raise problem
     principal = fabric.services.principal.but(actor=actor, run=None)  # not for the serving process's own run
+    principal.conversation = caller.conversation
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))

@@ -28,11 +28,12 @@ class Warned(Result, frozen=True, kw_only=True):
 
 
 class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """A task that is durable. The warning says that nobody could take it."""
+    """A task that is durable; `waits` says what it waits for. The warning says that nobody could take it."""
 
     task_id: str
     status: str
     file_path: str
+    waits: str | None = None
     warning: Warned | None = None
 
 
@@ -54,6 +55,12 @@ class Claimed(Result, frozen=True, kw_only=True):
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
     __repr__ = without_secret
+
+
+class Primed(Result, frozen=True, kw_only=True):
+    """What an agent needs to know when its session begins."""
+
+    text: str
 
 
 class Printed(Result, frozen=True, kw_only=True):

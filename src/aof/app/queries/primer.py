@@ -12,7 +12,7 @@ from aof.app.documents import worklog_brief
 from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
-from aof.app.queries import reviews
+from aof.app.org import reviews
 from aof.core.errors.base import AofError
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row

@@ -85,6 +85,12 @@ class RunService:
             own = self._principal.run_of(full) if self._principal.run_of is not None else None
             one = given | {"task_id": full, "hop": hop, "run": own}
             return self._patiently(lambda: self._claimed(one), wait)
+        if self._principal.expect_rev is not None:
+            raise InvalidInput(
+                "a revision is expected, but no task is named",
+                "name the task",
+                Call("claim", {"task_id": "…", "agent": agent, "expect_rev": self._principal.expect_rev}),
+            )
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         self._authentication.refuse_claim_for(agent)

@@ -22,6 +22,7 @@ class SchedulingPolicy:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
 
     `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
+    `archive_ms` is how long a task that is done or cancelled stays before it is archived; None keeps it for good.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class SchedulingPolicy:
         promote: bool = True,
         patience_ms: Mapping[str, int] = _NONE,
         handoff_ms: int = 3_600_000,
+        archive_ms: int | None = None,
     ) -> None:
         self.max_concurrent = max_concurrent
         self.promote = promote
         self.patience_ms = patience_ms
         self.handoff_ms = handoff_ms
+        self.archive_ms = archive_ms
 
 
 class WorklogPolicy:

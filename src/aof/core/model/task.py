@@ -180,6 +180,7 @@ class Task(_Part, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     locks: tuple[FileLock, ...] = ()
     usage: dict[str, Any] = {}
     context: dict[str, Any] = {}

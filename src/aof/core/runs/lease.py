@@ -5,7 +5,7 @@ from __future__ import annotations
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
-from aof.core.model.events import Draft
+from aof.core.model.events import DELEGATED, Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
@@ -21,6 +21,7 @@ from aof.core.validation.limits import REASON, names, text
 from aof.core.validation.task_fields import bad_ttl
 
 LONGEST_TTL_MS = 24 * 3_600_000
+PULL = "pull"
 BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
 
 
@@ -139,7 +140,7 @@ def start(
     now: int,
     *,
     ttl_ms: int | None = None,
-    worker: str = "pull",
+    worker: str = PULL,
     secret_digest: str | None = None,
     kept_by: str | None = None,
 ) -> Verdict:
@@ -170,7 +171,15 @@ def start(
     )
     moved = transition(task, "in-progress", reason="claimed")
     started = Draft(type="task.attempt.started", task_id=task.id, run_id=run, payload=payload)
-    return Decision(drafts=(moved, started), heartbeat=first, agent=agent)
+    if worker == PULL:
+        return Decision(drafts=(moved, started), heartbeat=first, agent=agent)
+    given = Draft(type=DELEGATED, task_id=task.id, run_id=run, payload=assigned(agent, worker))
+    return Decision(drafts=(moved, given, started), heartbeat=first, agent=agent)
+
+
+def assigned(agent: str, worker: str) -> dict[str, str]:
+    """What is recorded of a worker that AOF starts for a task; an agent that pulls has taken it by itself."""
+    return {"kind": "worker", "targetId": agent, "worker": worker}
 
 
 def task_ttl(records: Records, task: Task, agent: str, *, kept: bool = False) -> int:

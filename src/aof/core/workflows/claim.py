@@ -11,6 +11,7 @@ from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NotReady
 from aof.core.errors.workflows import HopRoleMismatch
 from aof.core.model import commands as c
+from aof.core.model.events import DELEGATED
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
@@ -19,7 +20,7 @@ from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.core.org import membership
 from aof.core.runs.authentication import unprovable
-from aof.core.runs.lease import already_claimed, claims_again, task_ttl, too_long
+from aof.core.runs.lease import PULL, already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.validation.findings import suggestion
@@ -174,7 +175,7 @@ def start(
     agent: str,
     *,
     ttl_ms: int | None = None,
-    worker: str = "pull",
+    worker: str = PULL,
     **more: str | None,
 ) -> AofError | None:
     """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
@@ -185,10 +186,13 @@ def start(
     if problem := named or bad_ttl("ttl_ms", ttl) or too_long(walk.records, agent, ttl):
         return problem
     attempt = task.retry.attempts + 1
+    run = run_id(task.id, attempt, walk.records.run_tag)
+    if worker != PULL:
+        walk.add(DELEGATED, hop.id, run, **assigned(agent, worker))
     walk.add(
         "task.attempt.started",
         hop.id,
-        run_id(task.id, attempt, walk.records.run_tag),
+        run,
         agent=agent,
         attempt=attempt,
         epoch=hop.epoch + 1,

@@ -28,7 +28,7 @@ from aof.adapters.mcp.tools import spell
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
 from aof.app.operations.error_payload import told
-from aof.app.queries.reviews import waiting_for
+from aof.app.org.reviews import waiting_for
 from aof.core.errors.base import AofError, InvalidInput
 
 _FEW: Final = 5

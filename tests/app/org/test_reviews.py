@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aof.app.org.reviews import waiting_for
 from aof.app.queries.primer import prime
-from aof.app.queries.reviews import waiting_for
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.testing import memory_fabric
 
