@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from aof.adapters.mcp.features import reports
 from aof.adapters.mcp.http import McpOverHttp
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.core.errors.base import AofError
 from tests.interop import input_required
 

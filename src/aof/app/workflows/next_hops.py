@@ -5,7 +5,7 @@ from __future__ import annotations
 from aof.app.operations.results import NextHop
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.core.workflows.claim import judges_own
 
 _OPEN = ("ready", "review")

@@ -6,7 +6,7 @@ from typing import Final
 
 from mcp_types import CompleteRequestParams, Completion, PromptReference
 
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.core.model.lifecycle import STATUSES
 
 _MOST: Final = 100  # values that the protocol allows in one answer

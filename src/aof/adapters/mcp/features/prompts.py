@@ -23,7 +23,7 @@ from mcp_types import (
 )
 
 from aof.adapters.mcp.features.resources import JSON, TASKS
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.adapters.mcp.tools import spell
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME

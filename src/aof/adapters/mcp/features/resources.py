@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ReadResourceResult, Resource, ResourceTemplate, TextResourceContents
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.adapters.mcp.tools import spell
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
