@@ -152,7 +152,10 @@ class OverMcp:
         self.portal, self.client = portal, client
 
     def ask(self, operation: str, **given: Any) -> Answer:
-        return self.call(BY_NAME[operation].tool, wire_names(Call(operation, given)))
+        row = BY_NAME[operation]
+        usual = {field.name: field.default for field in msgspec.structs.fields(row.parameters)}
+        like_others = {name: usual[name] for name, _ in row.tool_defaults}
+        return self.call(row.tool, wire_names(Call(operation, like_others | given)))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         """Call a tool by its own name and with the names of its own parameters."""

@@ -41,6 +41,7 @@ ONLY_OF_THE_METHOD = {
 NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
+    ("show", "full"),  # a person sees it laid out, and a script gets the whole
     ("send", "messages"),  # FILE, or standard input
 }
 ONLY_OF_THE_COMMAND_LINE = {
@@ -139,6 +140,9 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         needed = operation.tool_requires
         undescribed = {"expectRev": {"type": "integer"}}  # nearly every tool has it, and its name says enough
         written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
+        for one, value in operation.tool_defaults:
+            assert written[one]["default"] is not value
+            written[one] = written[one] | {"default": value}
         assert shown == {one: undescribed.get(one, written[one]) for one in shown}, name
 
 

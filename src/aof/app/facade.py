@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aof.app.operations.results import (
         Applied,
         Beaten,
+        Completed,
         Created,
         Depends,
         Edited,
@@ -74,9 +75,9 @@ class Facade:
         """The task as a record."""
         return self.services.queries.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
-        """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
-        return self.services.queries.show(task_id, at=at)
+    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+        """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
+        return self.services.queries.show(task_id, at=at, full=full)
 
     def output(
         self, task_id: str, *, attempt: int | None = None, stream: str = "stdout", offset: int = 0, limit: int = 65536
@@ -515,6 +516,7 @@ class Facade:
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -523,9 +525,9 @@ class Facade:
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         return self.services.expecting(expect_rev).tasks.update(
-            task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
+            task_id, body=body, note=note, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
     def edit(
@@ -769,7 +771,7 @@ class Facade:
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
-    ) -> Moved:
+    ) -> Completed:
         """End the run with its outcome; on a task in review this is the approval."""
         return self.services.expecting(expect_rev).runs.complete(
             task_id,

@@ -52,6 +52,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
+    if tool and isinstance(given, dict):
+        given = dict(operation.tool_defaults) | given
     try:
         params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:

@@ -159,7 +159,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
-    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
+    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well;
+    `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
     have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
     is the words that call it on the command line, `cli` what else is said of them there. `stand_in` is for hints.
@@ -177,6 +178,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     acts: str | None = None
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
+    tool_defaults: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None
     taught: tuple[Taught, ...] = ()

@@ -126,6 +126,7 @@ class TaskService:
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -133,9 +134,18 @@ class TaskService:
         key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         done = self._dispatcher.on_task(
-            c.Update, task_id, run=run, agent=agent, actor=actor, key=key, body=body, status=status, reason=reason
+            c.Update,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            key=key,
+            body=body,
+            note=note,
+            status=status,
+            reason=reason,
         )
         task = require_task(done)
         kinds = {event.type for event in done.events}

@@ -9,7 +9,7 @@ import msgspec
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import InvalidTransition
 from aof.core.evolve import work_log
-from aof.core.model.commands import ArchiveTask, Edit
+from aof.core.model.commands import ArchiveTask, Edit, Update
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
@@ -115,9 +115,11 @@ def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
     return Decision(drafts=(Draft(type="task.archived", task_id=task.id, payload=told),))
 
 
-def replace_body(task: Task, body: str) -> Draft | None:
-    """The event of a new body; None when it is the same."""
-    body = work_log.ended(body)
-    if body == task.body:
-        return None
-    return Draft(type="task.updated", task_id=task.id, payload={"changes": {"body": body}, "fields": ["body"]})
+def write_body(task: Task, command: Update, by: str) -> Draft | None:
+    """The event of a new body, of an entry in its work log, or of both; None when the body stays as it is."""
+    body = work_log.ended(command.body) if command.body is not None else task.body
+    changes = {"body": body} if body != task.body else {}
+    payload: dict[str, Any] = {"changes": changes, "fields": [*changes]}
+    if command.note is not None:
+        payload |= {"workLog": f"{by}: {command.note}", "fields": [*changes, "workLog"]}
+    return Draft(type="task.updated", task_id=task.id, payload=payload) if payload["fields"] else None

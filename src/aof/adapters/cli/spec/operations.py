@@ -525,7 +525,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "update",
-        "replace the body, or move the status",
+        "add to the work log, replace the body, or move the status",
         operation="update",
         section="plan",
         order=30,
@@ -533,7 +533,8 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID, or a unique part", target="task_id"),
         ),
         options=(
-            Option("--body", "new body, as Markdown, or - for standard input", metavar="T", type="stdin"),
+            Option("--note", "added to the work log", metavar="T"),
+            Option("--body", "new body, as Markdown: replaces the old one, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--reason", "why; it is recorded", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -541,7 +542,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
-        example='aof update 001 --status backlog --reason "not yet"',
+        example='aof update 001 --note "tried the cache first" --agent swe-backend',
     ),
     Verb(
         "dep",

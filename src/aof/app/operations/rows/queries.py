@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
-from aof.app.operations.results import Printed, Result
+from aof.app.operations.results import Primed, Printed, Result
 from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.portable import schemas as portable
@@ -76,6 +76,7 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
+    full: Annotated[bool, param("also history, template and bookkeeping", Spelling(hidden=True))] = True
 
 
 class OutputParams(TaskParams, frozen=True, kw_only=True):
@@ -187,12 +188,6 @@ class PastTasks(Result, frozen=True, kw_only=True):
     tasks: list[dict[str, Any]]
 
 
-class Primed(Result, frozen=True, kw_only=True):
-    """What an agent needs to know when its session begins."""
-
-    text: str
-
-
 def _ready(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
     explain = values.pop("explain", False)
     listed: dict[str, Any] = fabric.ready(**values)
@@ -248,7 +243,7 @@ ROWS: tuple[Operation, ...] = (
         name="show",
         parameters=ShowParams,
         result=dict[str, Any],
-        help="Everything about one task: brief, history of runs, relations, progress.",
+        help="One task: brief, state, relations, progress.",
         effect="read",
         tool="aof_task_show",
         verb="show",
@@ -260,6 +255,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof show 001",
         ),
         tier="core",
+        tool_defaults=(("full", False),),
     ),
     Operation(
         name="ready",

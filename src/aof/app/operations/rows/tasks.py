@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
+from aof.app.operations.results import Beaten, Claimed, Completed, Created, Edited, Moved, Reported, Updated
 from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
@@ -196,8 +196,8 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="complete",
         parameters=CompleteParams,
-        result=Moved,
-        help="Finish a task or workflow hop. In review: approve.",
+        result=Completed,
+        help="Finish a task or workflow hop, and learn what is next. In review: approve.",
         effect="write",
         tool="aof_task_complete",
         verb="complete",
@@ -228,19 +228,19 @@ ROWS: tuple[Operation, ...] = (
         name="update",
         parameters=UpdateParams,
         result=Updated,
-        help="Change body or status without completing; without either, a sign of life.",
+        help="Note what you did, or change body or status, without completing; also a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",
         cli=Cli(
             section="plan",
             order=30,
-            summary="replace the body, or move the status",
-            example='aof update 001 --status backlog --reason "not yet"',
+            summary="add to the work log, replace the body, or move the status",
+            example='aof update 001 --note "tried the cache first" --agent swe-backend',
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "body", "status", "reason", "run", "expect_rev", "actor"),
+        tool_shows=("task_id", "note", "body", "status", "reason", "run", "expect_rev", "actor"),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
