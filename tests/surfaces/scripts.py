@@ -49,6 +49,17 @@ def a_whole_life(tape: Tape) -> None:
     tape.refused("approve", "not_ready", task_id=tape.task("Not in review"))
 
 
+def commenting(tape: Tape) -> None:
+    task_id = tape.task("Discussed", due="2026-04-01")
+    tape.ask("comment", task_id=task_id, text="First\n## not a heading", agent="eve")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.refused("comment", "key_conflict", task_id=task_id, text="Third", key="c1")
+    tape.refused("comment", "invalid", task_id=task_id, text=" ")
+    tape.refused("comment", "task_not_found", task_id=MISSING, text="x")
+    tape.ask("show", task_id=task_id)
+
+
 def claiming(tape: Tape) -> None:
     free, held, later = tape.task("Free"), tape.task("Held"), tape.task("Later", metadata={"draft": True})
     tape.elsewhere.claim(held, agent="bob")
@@ -359,6 +370,7 @@ def mailing(tape: Tape) -> None:
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
+    commenting,
     claiming,
     moving,
     holding,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aof.app.operations.results import (
         Applied,
         Beaten,
+        Commented,
         Created,
         Depends,
         Edited,
@@ -495,6 +496,12 @@ class Facade:
     ) -> Edited:
         """Change title, description, priority, routing and the like; what `clear` names is taken away."""
         return self.services.tasks.edit(task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes)
+
+    def comment(
+        self, task_id: str, text: str, *, agent: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        return self.services.tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
 
     def cancel(
         self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None

@@ -80,6 +80,14 @@ class Moved(Result, frozen=True, kw_only=True):
     status: str
 
 
+class Commented(Result, frozen=True, kw_only=True):
+    """Where the task is that was commented on, and how many comments it has now."""
+
+    task_id: str
+    status: str
+    comments: int
+
+
 class Updated(Result, frozen=True, kw_only=True):
     """What an update really changed; with the secret of a run that it began."""
 

@@ -13,11 +13,13 @@ from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
+from aof.core.evolve.comments import comments_of
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
 
 _EACH = 5
 _TITLE = 80
+_COMMENT = 160
 
 
 def prime(fabric: Fabric, agent: str) -> str:
@@ -33,6 +35,7 @@ def prime(fabric: Fabric, agent: str) -> str:
         "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
     ]
     lines += _section("You hold", held, len(held))
+    lines += _comments(fabric, held)
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
     if charter := list(brief.charter_brief(fabric, agent)):
         lines += ["", *charter]
@@ -49,6 +52,18 @@ def prime(fabric: Fabric, agent: str) -> str:
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _comments(fabric: Fabric, held: Sequence[Row]) -> list[str]:
+    """The last comment of others on each task that the agent holds."""
+    shown: list[str] = []
+    for row in held[:_EACH]:
+        with suppress(AofError):
+            said = [one for one in comments_of(fabric.get(row.id).body) if one.by != row.agent]
+            if said:
+                words = " ".join(said[-1].text.split())
+                shown.append(f"- {row.id} {said[-1].by or 'in the file'}: {words[:_COMMENT]}")
+    return ["", "Comments on what you hold (text by others):", *shown] if shown else []
 
 
 def _overdue(fabric: Fabric, agent: str) -> list[str]:

@@ -9,6 +9,7 @@ import msgspec
 from aof.app.queries import cursors
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
+from aof.core.evolve import comments
 from aof.core.model import times
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.runs import lease_clock
@@ -181,6 +182,8 @@ class ReadModels:
         shown["normalizedStatus"] = normalized_status.normalized_status(
             task, lease_clock.present(heartbeat, now, self._clock.boot()), now
         )
+        if said := comments.comments_of(task.body):
+            shown["comments"] = [msgspec.to_builtins(one) for one in said]
         shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
         shown["relationships"] = relationships
         if handed:

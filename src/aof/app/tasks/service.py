@@ -10,6 +10,7 @@ from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
+from aof.core.evolve import comments
 from aof.core.model import commands as c
 from aof.core.model import times
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
+    from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, Updated
     from aof.core.model.task import Task
 
 # What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
@@ -170,6 +171,15 @@ class TaskService:
         )
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
         return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+
+    def comment(
+        self, task_id: str, text: str, *, agent: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        done = self._dispatcher.on_task(c.Comment, task_id, agent=agent, actor=actor, key=key, text=text)
+        task = require_task(done)
+        said = comments.comments_of(task.body)
+        return results.Commented(task_id=task.id, status=task.status, comments=len(said))
 
     def cancel(
         self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None

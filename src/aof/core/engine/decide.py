@@ -190,6 +190,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.RecordDelivery: _deliver,
     c.Update: _update,
     c.Edit: edit.edit,
+    c.Comment: edit.comment,
     c.Complete: completion.complete,
     c.Approve: review.approve,
     c.Reject: review.reject,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, coverage, file_locks, open_handoffs, usage, work_log, workflow
+from aof.core.evolve import comments, context, coverage, file_locks, open_handoffs, usage, work_log, workflow
 from aof.core.evolve.attempt import begun_lease, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
@@ -231,6 +231,11 @@ def _checked(task: Task, event: Event) -> dict[str, Any]:
     return usage.checked(task, event)
 
 
+def _commented(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    return {"body": comments.add(task.body, event.timestamp, payload["by"], payload["text"])}
+
+
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:
     return {"archived": True}
 
@@ -248,6 +253,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.commented": _commented,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,

@@ -166,6 +166,12 @@ class Edit(OnTask, frozen=True, kw_only=True):
     changes: dict[str, Any]
 
 
+class Comment(OnTask, frozen=True, kw_only=True):
+    """Say something of the task, whatever its status."""
+
+    text: str
+
+
 class Complete(OnTask, frozen=True, kw_only=True):
     """End the run with a reported outcome; on a task in review it is the approval."""
 

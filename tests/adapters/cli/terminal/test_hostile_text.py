@@ -105,6 +105,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "resume": (("resume", "001"),),
     "retry": (("retry", "001", "--reason", HARMFUL),),
     "archive": (("archive", "001"),),
+    "comment": (("comment", "008", HARMFUL), ("comment", "008", QUIET, "--agent", HARMFUL), ("show", "008")),
     "dep": (("dep", "add", "007", "006"), ("dep", "add", "007", HARMFUL), ("dep", HARMFUL, "007", "006")),
     "log": (("log",), ("log", "001"), ("log", "--format", "agentruntime"), ("log", "--format", HARMFUL)),
     "link": (("link", "007", "evidence", QUIET, "--reason", HARMFUL), ("link", "007", HARMFUL, "x")),

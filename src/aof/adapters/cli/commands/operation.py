@@ -34,6 +34,10 @@ def _edited(screen: Screen, edited: Any) -> None:
     screen.line(f"{edited.task_id}  {', '.join(edited.updated_fields) or 'nothing changed'}")
 
 
+def _commented(screen: Screen, said: Any) -> None:
+    screen.line(f"{said.task_id}  {said.comments} {'comment' if said.comments == 1 else 'comments'}")
+
+
 def _beaten(screen: Screen, beaten: Any) -> None:
     screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}")
 
@@ -62,6 +66,7 @@ def _ticked(screen: Screen, ticked: Any) -> None:
 
 
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "comment": _commented,
     "create": _created,
     "dep_add": _depends,
     "dep_remove": _depends,

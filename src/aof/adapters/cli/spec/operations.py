@@ -513,6 +513,22 @@ VERBS: tuple[Verb, ...] = (
         example="aof edit 001 --priority critical",
     ),
     Verb(
+        "comment",
+        "say something of a task, whatever its status",
+        operation="comment",
+        section="plan",
+        order=25,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "comment, as Markdown, or - for standard input", target="text", type="stdin"),
+        ),
+        options=(
+            Option("--agent", "agent that says it; default: the actor", metavar="A"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+        ),
+        example='aof comment 001 "The staging key is in the vault now"',
+    ),
+    Verb(
         "update",
         "replace the body, or move the status",
         operation="update",
