@@ -7,10 +7,10 @@
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
     │                              AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
-    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
-    │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
-    │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
+    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, TaskRunning, CancelRequested,
+    │                              DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive,
+    │                              NotAllowed, SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch,
+    │                              OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
     │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
     │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
     │                              NotReceiver, NotCloser, StatusNotAllowed, RevisionMismatch, MissingPart,
@@ -127,6 +127,7 @@ from aof.core.errors.tasks import (
     NotReconciled,
     ResourceBusy,
     TaskNotFound,
+    TaskRunning,
     UnreadableTask,
 )
 from aof.core.errors.workflows import HopRoleMismatch, InvalidWorkflow, NotAttached, OutcomeRequired, WorkflowNotFound
@@ -221,6 +222,7 @@ __all__ = [
     "StorageFailed",
     "TaskIdMismatch",
     "TaskNotFound",
+    "TaskRunning",
     "TooManyMessages",
     "TooManyRequests",
     "Unauthenticated",

@@ -21,6 +21,7 @@ from aof.adapters.http.api.openapi import document
 from aof.adapters.mcp.tools import tools
 from aof.app.fabric import Fabric
 from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, Operation
+from aof.app.operations.schema_subset import filled
 from aof.app.operations.schemas import input_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
@@ -135,7 +136,8 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         for extra in {name for name in shown if (operation.name, name) in ONLY_OF_THE_TOOL}:
             del shown[extra]
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
-        assert shown == {one: full[one] for one in shown}, name
+        needed = operation.tool_requires
+        assert shown == {one: filled(full[one]) if one in needed else full[one] for one in shown}, name
 
 
 def test_the_openapi_document_has_every_parameter() -> None:

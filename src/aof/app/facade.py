@@ -214,6 +214,48 @@ class Facade:
             cursor=cursor,
         )
 
+    def claimable(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
+        archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> int:
+        """How many tasks in `ready` wait for nothing."""
+        return self.services.queries.claimable(
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
+        )
+
     def running(self) -> tuple[Task, ...]:
         """The tasks that somebody holds."""
         return self.services.queries.running()
@@ -307,7 +349,10 @@ class Facade:
         return self.services.queries.relatives(task_ids)
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in.
+
+        The lease of a task goes by its ID, that of a hop by the place of its run, `ID/hops/HOP`.
+        """
         return self.services.queries.lease_ends(task_ids)
 
     def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
@@ -578,16 +623,18 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
         return self._held(
             self.services.runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, actor=actor
+                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
 
@@ -600,6 +647,10 @@ class Facade:
     ) -> Beaten:
         """Show that the run's worker lives."""
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
+
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        return self.services.runs.renew_kept(task_id)
 
     def release(
         self,
@@ -798,9 +849,9 @@ class Facade:
         """
         return self.services.messages.send(*messages, run=run)
 
-    def remark(self, kind: str, payload: dict[str, Any]) -> None:
-        """Put a remark about the service into the log, which concerns no task."""
-        return self.services.messages.remark(kind, payload)
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+        return self.services.messages.remark(kind, payload, task_id)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
         """Carry out what runs have reported: all of them, or those of one agent.
@@ -1611,6 +1662,18 @@ class Facade:
     ) -> dict[str, Any]:
         """What happened, in the words of the agent task contract; what has no such word is left out."""
         return self.services.portable.portable_log(task_id, after=after, type=type, limit=limit)
+
+    def portable_follow(
+        self,
+        task_id: str | None = None,
+        *,
+        after: int = 0,
+        type: str | None = None,
+        limit: int | None = None,
+        timeout: float = 60.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+        return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
 
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""

@@ -88,7 +88,10 @@ class Query:
 
 
 class Row(dict[str, "Any"]):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    A task in `ready` that cannot be claimed now says in `waits` what it waits for.
+    """
 
     __slots__ = ()
 
@@ -157,6 +160,11 @@ class Row(dict[str, "Any"]):
     def reason(self) -> str | None:
         """Why it cannot go on."""
         return self.get("reason")
+
+    @property
+    def waits(self) -> str | None:
+        """What a task in `ready` waits for, in words; None where it can be claimed."""
+        return self.get("waits")
 
     @property
     def due(self) -> str | None:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from aof.app.commands.identity import Identity
 
-_FIELDS = ("actor", "run", "secret", "known", "run_of")
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation")
 
 
 class Principal:
     """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
 
-    `run_of` tells the run of a caller that may hold several tasks.
+    `run_of` tells the run of a caller that may hold several tasks. `conversation` names the session or context that its
+    calls belong to, where the surface was told one.
     """
 
     __slots__ = _FIELDS
@@ -33,12 +34,14 @@ class Principal:
         secret: str | None = None,
         known: Identity | None = None,
         run_of: Callable[[str], str | None] | None = None,
+        conversation: str | None = None,
     ) -> None:
         self.actor = actor
         self.run = run
         self.secret = secret or None
         self.known = known
         self.run_of = run_of
+        self.conversation = conversation
 
     def but(self, **changes: Any) -> Self:
         """The same caller, except for these."""

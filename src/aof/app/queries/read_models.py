@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from aof.app.queries import cursors
+from aof.app.queries import cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import times
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from aof.app.org.chart_in_force import ChartInForce
     from aof.app.queries.filters import Filters
     from aof.app.queries.lookup import Lookup
+    from aof.core.errors.base import AofError
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
@@ -42,6 +44,9 @@ SORTS: Final = {
     "title": "title",
     "status": "status",
 }
+
+
+_EXPLAINED = 200  # rows of a list that say what they wait for; those after them only say that they do
 
 
 class ReadModels:
@@ -139,11 +144,27 @@ class ReadModels:
     def _page(self, query: Query) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
         if self._chart.noting() is None:
-            rows = self._store.rows(query)
-            self._mark_overdue(rows.rows)
-            return rows
-        page = self._store.find(query)
-        return Rows(page.by_status, self.rows(page.tasks), page.end)
+            page = self._store.rows(query)
+            self._mark_overdue(page.rows)
+        else:
+            found = self._store.find(query)
+            page = Rows(found.by_status, self.rows(found.tasks), found.end)
+        self._explain(query, page)
+        return page
+
+    def _explain(self, query: Query, page: Rows) -> None:
+        """Say of each task in `ready` that cannot be claimed what it waits for."""
+        queued = [row for row in page.rows if row.status == "ready"]
+        if not queued or query.runnable_at is not None:
+            return
+        free = self._store.rows(self.runnable(query.but(status=("ready",), limit=None, offset=0, counted=False)))
+        claimable = {row.id for row in free.rows}
+        waiting = [row for row in queued if row.id not in claimable]
+        if waiting:
+            now = self._clock.now()
+            told = explain.waits(self._store, self._policy, [row.id for row in waiting[:_EXPLAINED]], now)
+            for row in waiting:
+                row["waits"] = told.get(row.id, "waits")
 
     def _mark_overdue(self, rows: Iterable[Row]) -> None:
         dated = [row for row in rows if row.due is not None and row.status not in FINISHED]
@@ -168,9 +189,10 @@ class ReadModels:
         return rows
 
     def show(self, task_id: str) -> dict[str, Any]:
-        """The whole of one task."""
-        task = self._lookup.get(task_id)
-        with self._store.unit(store.Scope(read=frozenset({task.id}))) as unit:
+        """The whole of one task; with `problem`, where its file holds something that cannot be imported."""
+        task, problem = self._known(task_id)
+        own = frozenset({task.id})
+        with self._store.unit(store.Scope(read=own) if problem is None else store.Scope(write=own)) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
             handed = unit.handoffs(task.id) if any(link.kind == "handoff" for link in task.links) else ()
@@ -184,7 +206,15 @@ class ReadModels:
         )
         if said := comments.comments_of(task.body):
             shown["comments"] = [msgspec.to_builtins(one) for one in said]
-        shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
+        runs = self._store.attempts(task.id)
+        if problem is not None:
+            shown["normalizedStatus"] = "stale" if "reason" in problem.details else "unknown"
+            shown["problem"] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        shown["attempts"] = [msgspec.to_builtins(run) for run in runs]
+        if runs and (end := output.end_of(self._store, runs[-1])):
+            shown["attempts"][-1]["end"] = end
+        if waits := explain.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
+            shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
@@ -192,6 +222,18 @@ class ReadModels:
         if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
+
+    def _known(self, task_id: str) -> tuple[Task, AofError | None]:
+        """The task as it is, else as the log has it, with what is wrong about its file."""
+        try:
+            return self._lookup.get(task_id), None
+        except UnreadableTask as problem:
+            name = self._lookup.resolve(task_id)
+            with self._store.unit(store.Scope(write=frozenset({name}))) as unit:
+                task = unit.task(name)
+            if task is None:
+                raise
+            return task, problem
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

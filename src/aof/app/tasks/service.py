@@ -8,6 +8,7 @@ import msgspec
 
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
+from aof.app.queries import explain
 from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.evolve import comments
@@ -98,10 +99,19 @@ class TaskService:
             "max_attempts": max_attempts,
             "status": "backlog" if backlog else "ready",
             "key": key,
+            "conversation": self._dispatcher.conversation,
         }
         task = self._created(given, workflow)
         path, warning = self._environment.store.path_of(task), self._environment.chart.no_route(task)
-        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+        return results.Created(
+            task_id=task.id, status=task.status, file_path=path, waits=self._waits(task), warning=warning
+        )
+
+    def _waits(self, task: Task) -> str | None:
+        if task.status != "ready" or not task.depends_on:
+            return None
+        environment = self._environment
+        return explain.wait_of(environment.store, environment.policy, task)
 
     def _created(self, given: dict[str, Any], workflow: str | None) -> Task:
         """The new task, or the one that has its key."""

@@ -101,6 +101,8 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     base = _finishing(_starting(command, known), command, known)
     base = msgspec.structs.replace(base, digests=_delivered(command))
     task = known.task(command.task_id)
+    if task is not None and task.status == "review" and command.outcome == "needs_review":
+        base = msgspec.structs.replace(base, results=frozenset({task.id}))
     if known.records.policy.org is not None and command.deliverables:
         base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
     if task is None or not task.gated:

@@ -59,6 +59,12 @@ class InvalidTransition(Refused):
     code = "invalid_transition"
 
 
+class TaskRunning(Refused):
+    """Somebody runs the task, and that must end first."""
+
+    code = "task_running"
+
+
 class CancelRequested(Refused):
     """The task, or one above it, is being cancelled."""
 

@@ -74,7 +74,11 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Create a task under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it.
+
+    `conversation` is the session or context that the call came by. It is no part of the request: the same request may
+    be made again from another session.
+    """
 
     title: str
     body: str = ""
@@ -96,6 +100,7 @@ class Create(OnTask, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
+    conversation: str | None = None
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
@@ -111,10 +116,13 @@ class Attach(OnTask, frozen=True, kw_only=True):
 
 
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest.
+
+    With `keep` the claim outlives the session that makes it, and its caller is recognised by name.
+    """
 
     hop: str | None = None
-
+    keep: bool = False
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"
@@ -249,6 +257,8 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
 
 class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
+
+    reason: str | None = None
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import IdTaken, KeyConflict
 from aof.core.evolve import work_log
 from aof.core.model.commands import Create
-from aof.core.model.events import SCHEMA_VERSION, Draft
+from aof.core.model.events import DELEGATED, SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
@@ -21,7 +21,8 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited")  # known of the caller, and not a part of its request
+# What is known of the caller, and not a part of its request.
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation")
 _ADDED: Final = ("due",)  # since the first keys were recorded: a request without it is what it was then
 
 
@@ -70,6 +71,10 @@ def born(records: Records, task_id: str, payload: dict[str, Any], now: int) -> t
     dead = dependencies.dead_dependency(records, tuple(fields.get("dependsOn", ())))
     if dead is not None:
         drafts.append(dependencies.hold_at_birth(task_id, dead, now, fields["status"]))
+    parent = fields.get("parentId")
+    if parent is not None:
+        told = {"kind": "child", "targetId": task_id, "parentTaskId": parent}
+        drafts.append(Draft(type=DELEGATED, task_id=task_id, payload=told))
     return tuple(drafts)
 
 
@@ -84,7 +89,7 @@ def _fields(command: Create, status: str, max_attempts: int) -> dict[str, Any]:
         "profile": command.profile,
         "resource": command.resource,
         "due": command.due,
-        "metadata": command.metadata,
+        "metadata": ({"sessionId": command.conversation} if command.conversation else {}) | command.metadata,
         "body": work_log.ended(command.body),
     }
     fields: dict[str, Any] = {

@@ -124,7 +124,8 @@ def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
             Call("cancel", {"task_id": task.id}),
             status=task.status,
         )
-    return Decision(drafts=(Draft(type="task.archived", task_id=task.id),))
+    told = {"reason": command.reason} if command.reason is not None else {}
+    return Decision(drafts=(Draft(type="task.archived", task_id=task.id, payload=told),))
 
 
 def replace_body(task: Task, body: str) -> Draft | None:

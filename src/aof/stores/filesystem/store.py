@@ -300,8 +300,13 @@ class FilesystemStore(Parts, IndexReadModel):
         return tuple(self.folded(task_id).runs)
 
     def _any_version(self, task_id: str) -> Task | None:
-        with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
-            return unit.task(task_id)
+        own = frozenset({task_id})
+        try:
+            with self.unit(ports.Scope(read=own)) as unit:
+                return unit.task(task_id)
+        except ports.ScopeTooNarrow:  # a person's edit waits, or can never be imported
+            with self.unit(ports.Scope(write=own)) as unit:
+                return unit.task(task_id)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
         """A piece of what a run has printed: the file only grows, so no lock is needed."""

@@ -219,6 +219,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--keep", "hold it beyond this session: your calls renew it, an hour each"),
         ),
         example="aof claim --agent swe-backend",
         aliases=("start", "take"),
@@ -576,7 +577,7 @@ VERBS: tuple[Verb, ...] = (
         order=50,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("KIND", "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …", target="kind"),
+            Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(
@@ -593,7 +594,7 @@ VERBS: tuple[Verb, ...] = (
         order=60,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("KIND", "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …", target="kind"),
+            Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(

@@ -11,6 +11,7 @@ from aof._support.typed import prepare_type
 from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.portable import schemas as portable
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
@@ -121,7 +122,10 @@ class PrimeParams(Params, frozen=True, kw_only=True):
 
 
 class TaskRow(Result, frozen=True, kw_only=True):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    `waits` says what a task in `ready` waits for; one without it can be claimed.
+    """
 
     id: str
     title: str
@@ -129,6 +133,7 @@ class TaskRow(Result, frozen=True, kw_only=True):
     priority: str
     agent: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    waits: str | UnsetType = UNSET
     due: str | UnsetType = UNSET
     overdue: bool | UnsetType = UNSET
     state: str | UnsetType = UNSET
@@ -223,6 +228,15 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     if not agent.strip():
         raise InvalidInput("'agent' must not be empty", "give the name of the agent whose session begins")
     return Primed(text=primer.prime(fabric, agent))
+
+
+def _snapshot_schema() -> dict[str, Any]:
+    return portable.SNAPSHOT
+
+
+def _portable_schema() -> dict[str, Any]:
+    events = {"type": "array", "items": portable.EVENT}
+    return {"type": "object", "required": ["events"], "properties": {"events": events}}
 
 
 ROWS: tuple[Operation, ...] = (
@@ -360,6 +374,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
+        answer=_snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -370,6 +385,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
+        answer=_portable_schema,
     ),
     Operation(
         name="prime",

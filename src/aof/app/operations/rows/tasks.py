@@ -36,7 +36,7 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import Cli, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, Taught, param
 from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
@@ -87,6 +87,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
+    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
 
 
 Clearable = Literal[
@@ -117,7 +118,7 @@ class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
-    title: Annotated[str, param("new title")] | UnsetType = UNSET
+    title: Annotated[str, param("new title", says=FILLED)] | UnsetType = UNSET
     description: (
         Annotated[str, param("description, as Markdown; the work log stays", Spelling(metavar="T", stdin=True))]
         | UnsetType
@@ -175,7 +176,7 @@ ROWS: tuple[Operation, ...] = (
         name="claim",
         parameters=ClaimParams,
         result=Claimed,
-        help="Take a task: one winner, under a lease that this session keeps alive.",
+        help="Take a task: one winner, under a lease that this session renews. What you hold is answered again.",
         effect="write",
         tool="aof_task_claim",
         verb="claim",
