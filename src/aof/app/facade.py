@@ -128,6 +128,23 @@ class Facade:
             cursor=cursor,
         )
 
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        return self.services.queries.search(
+            text, status=status, agent=agent, tag=tag, priority=priority, archived=archived, limit=limit, cursor=cursor
+        )
+
     def blocked(
         self,
         *,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aof.ports.lists import Span
     from aof.ports.store import Store, Unit
 
+_LONGEST: Final = 500  # characters that can be searched for
 # What a list can be sorted by, and the order that this is.
 SORTS: Final = {
     "id": "id",
@@ -43,6 +44,7 @@ SORTS: Final = {
     "due": "due",
     "title": "title",
     "status": "status",
+    "relevance": "relevance",
 }
 
 
@@ -71,13 +73,17 @@ class ReadModels:
             _choice("priority", priority, PRIORITIES)
         if (sort := given.get("sort")) is not None:
             _choice("sort", sort, tuple(SORTS))
+        if (search := given.get("search")) is not None and len(search) > _LONGEST:
+            raise InvalidInput(f"'search' has {len(search):,} characters, the limit is {_LONGEST}", "give a few words")
+        if sort == "relevance" and search is None:
+            raise InvalidInput("without 'search', nothing is relevant", "sort by something else", parameter="sort")
         parent, cursor = given.get("parent_id"), given.get("cursor")
         order, reverse = SORTS[sort or "id"], given.get("reverse", False)
         return Query(
             status=wanted,
             agent=given.get("agent"),
             tag=given.get("tag"),
-            search=given.get("search"),
+            search=search,
             priority=priority,
             parent_id=self._lookup.resolve(parent) if parent is not None else None,
             created=self._span(given, "created_after", "created_before"),

@@ -69,6 +69,13 @@ def description(body: str) -> str:
     return body
 
 
+def parts(body: str) -> tuple[str, str, str]:
+    """Description, comments and work log, each without its heading."""
+    said = (section(body, heading) for heading in (COMMENTS, HEADING))
+    inside = [body[place[0] : place[1]].partition("\n")[2] if place is not None else "" for place in said]
+    return description(body), inside[0], inside[1]
+
+
 def with_description(body: str, text: str) -> str:
     """Replace all but work log and comments, whose bytes stay as they are; such a section of `text` is not taken."""
     text = ended(description(text).rstrip("\r\n"))

@@ -118,6 +118,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "import": (("import", f"none{HARMFUL}"), ("import", "odd.tar", "--data-dir", f"new{CSI}")),
     "completion": (("completion", "bash"),),
     "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
+    "search": (("search", "evil"), ("search", HARMFUL), ("search", QUIET)),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
     "handoff": (

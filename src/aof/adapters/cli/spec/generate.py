@@ -45,6 +45,7 @@ HANDLERS = {
     "ready": "queries:ready",
     "recover": "data:recover",
     "replay": "views:replay",
+    "search": "queries:search",
     "send": "messages:send",
     "session-end": "messages:session_end",
     "show": "queries:show",

@@ -27,6 +27,11 @@ def is_audited(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
 
 
+def is_searched(database: sqlite3.Connection) -> bool:
+    """Whether the texts of the tasks are in it, as they are where somebody has searched before."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
+
+
 def position(database: sqlite3.Connection) -> Position | None:
     """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
     found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()
