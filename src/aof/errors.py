@@ -5,8 +5,8 @@
     │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
     │                              JobNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
-    │                              AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
+    │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
+    │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
     ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, TaskRunning, CancelRequested,
     │                              DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive,
     │                              NotAllowed, SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch,
@@ -126,6 +126,7 @@ from aof.core.errors.tasks import (
     NotReady,
     NotReconciled,
     ResourceBusy,
+    RevisionConflict,
     TaskNotFound,
     TaskRunning,
     UnreadableTask,
@@ -210,6 +211,7 @@ __all__ = [
     "RebuttalUsed",
     "Refused",
     "ResourceBusy",
+    "RevisionConflict",
     "RevisionMismatch",
     "RunRequired",
     "RunnerFailed",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.fabric import Services
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import ClaimedRun
-    from aof.app.runs.grant import Grant
+    from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
-    from aof.app.services import Services
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group
@@ -540,9 +539,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
-        return self.services.tasks.update(
+        return self.services.expecting(expect_rev).tasks.update(
             task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
@@ -554,62 +554,121 @@ class Facade:
         clear: Sequence[str] = (),
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
         **changes: Any,
     ) -> Edited:
         """Change title, description, priority, routing and the like; what `clear` names is taken away."""
-        return self.services.tasks.edit(task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes)
+        return self.services.expecting(expect_rev).tasks.edit(
+            task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
+        )
 
     def comment(
-        self, task_id: str, text: str, *, agent: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Commented:
         """Say something of a task, whatever its status; the comment is in its file and in the log."""
-        return self.services.tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
 
     def cancel(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.tasks.cancel(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.cancel(task_id, reason=reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self.services.tasks.settle(task_id, actor=actor)
 
     def block(
-        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        kind: str = "blocked",
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
 
-    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def unblock(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Make a blocked task ready again."""
-        return self.services.tasks.unblock(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unblock(task_id, key=key, actor=actor)
 
     def pause(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.tasks.pause(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.pause(task_id, reason=reason, key=key, actor=actor)
 
-    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def resume(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Let a paused task go on."""
-        return self.services.tasks.resume(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.resume(task_id, key=key, actor=actor)
 
-    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
+    def retry(
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.tasks.retry(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.retry(task_id, reason=reason, key=key, actor=actor)
 
-    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def archive(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Put a finished task away."""
-        return self.services.tasks.archive(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.archive(task_id, key=key, actor=actor)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_add(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task wait for another one."""
-        return self.services.tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_remove(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task no longer wait for another one."""
-        return self.services.tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
 
     def link(
         self,
@@ -620,15 +679,25 @@ class Facade:
         reason: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self.services.tasks.link(task_id, kind, target, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.link(
+            task_id, kind, target, reason=reason, key=key, actor=actor
+        )
 
     def unlink(
-        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Remove a link between a task and something else."""
-        return self.services.tasks.unlink(task_id, kind, target, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
 
     def claim(
         self,
@@ -642,6 +711,7 @@ class Facade:
         hop: str | None = None,
         keep: bool = False,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
@@ -650,7 +720,7 @@ class Facade:
         caller does with the task renews it.
         """
         return self._held(
-            self.services.runs.claim(
+            self.services.expecting(expect_rev).runs.claim(
                 task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
@@ -677,9 +747,10 @@ class Facade:
         agent: str | None = None,
         reason: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
+        return self.services.expecting(expect_rev).runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
 
     def progress(
         self,
@@ -694,9 +765,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Reported:
         """Report progress of the current run."""
-        return self.services.runs.progress(
+        return self.services.expecting(expect_rev).runs.progress(
             task_id,
             text=text,
             percent=percent,
@@ -727,9 +799,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
-        return self.services.runs.complete(
+        return self.services.expecting(expect_rev).runs.complete(
             task_id,
             summary=summary,
             outcome=outcome,
@@ -758,9 +831,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Record whether the output has reached its receiver: the parent, a channel, a peer."""
-        return self.services.runs.deliver(
+        return self.services.expecting(expect_rev).runs.deliver(
             task_id, state=state, target=target, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
@@ -775,9 +849,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
-        return self.services.runs.fail(
+        return self.services.expecting(expect_rev).runs.fail(
             task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
@@ -789,9 +864,10 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
 
     def reject(
         self,
@@ -801,9 +877,12 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.reject(
+            task_id, blockers=blockers, hop=hop, key=key, actor=actor
+        )
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -853,9 +932,9 @@ class Facade:
         """A template by its name, or the workflow of a task by its ID with the state of each hop."""
         return self.services.workflows.workflow_show(name)
 
-    def workflow_attach(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
         """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-        return self.services.workflows.workflow_attach(task_id, actor=actor)
+        return self.services.expecting(expect_rev).workflows.workflow_attach(task_id, actor=actor)
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
@@ -907,9 +986,10 @@ class Facade:
         deadline: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> StartedHandoff:
         """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        return self.services.handoffs.handoff_new(
+        return self.services.expecting(expect_rev).handoffs.handoff_new(
             type=type,
             task_id=task_id,
             reason=reason,
@@ -1111,17 +1191,24 @@ class Facade:
         lock_type: str = "exclusive",
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Locked:
         """Lock files or folders of the project for a run: all of them, or none."""
-        return self.services.shared_work.lock(
+        return self.services.expecting(expect_rev).shared_work.lock(
             path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
         )
 
     def unlock(
-        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+        self,
+        path: str | None = None,
+        *,
+        task_id: str,
+        run: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Unlocked:
         """Give back a lock of a run, or all that it has."""
-        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+        return self.services.expecting(expect_rev).shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
 
     def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
@@ -1141,9 +1228,10 @@ class Facade:
         conflicts: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ContextShown:
         """Write variables that the agents of the workflow share, each within its scope."""
-        return self.services.shared_work.context_set(
+        return self.services.expecting(expect_rev).shared_work.context_set(
             task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
         )
 
@@ -1155,9 +1243,10 @@ class Facade:
         risk: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> DecisionRecorded:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
-        return self.services.shared_work.context_decide(
+        return self.services.expecting(expect_rev).shared_work.context_decide(
             task_id, description=description, risk=risk, run=run, actor=actor
         )
 
@@ -1171,9 +1260,10 @@ class Facade:
         description: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Artifact:
         """Record something that was made in the workflow, or its new status."""
-        return self.services.shared_work.context_artifact(
+        return self.services.expecting(expect_rev).shared_work.context_artifact(
             task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
         )
 

@@ -56,9 +56,11 @@ def test_the_names_that_can_be_cleared_are_those_that_surfaces_offer() -> None:
 def test_what_cannot_be_cleared_or_is_set_as_well_is_refused(fabric: Fabric, aof: Aof) -> None:
     task_id = fabric.create("Plain", agent="ada", owner="eve").task_id
     rev = fabric.get(task_id).rev
-    for clear, given in ((["title"], {}), (["id"], {}), (["owner"], {"owner": "bob"}), ([], {})):
+    for clear in (["title"], ["id"], []):
         with pytest.raises(InvalidInput):
-            fabric.edit(task_id, clear=clear, **given)
+            fabric.edit(task_id, clear=clear)
+    with pytest.raises(InvalidInput):
+        fabric.edit(task_id, clear=["owner"], owner="bob")
     with pytest.raises(InvalidInput, match="both"):
         fabric.edit(task_id, clear=["agent"], routing={"agent": "bob"})
     assert aof("edit", task_id, "--clear", "title").code == 2

@@ -16,6 +16,7 @@ from aof.app.operations.catalogue import Operation
 from aof.app.operations.schema_subset import filled, plain
 
 _REF = "{name}"
+_ON_EVERY_WRITE = ("expectRev",)
 
 
 @cache
@@ -57,9 +58,14 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
     if tool:
         shown = [field.encode_name for field in shown_fields(operation)]
         required = [name for name in shown if name in (*required, *operation.tool_requires)]
-        properties = {name: properties[name] for name in shown}
+        properties = {name: _in_short(name, properties[name]) for name in shown}
     schema["properties"] = {name: filled(one) if name in required else one for name, one in properties.items()}
     return schema | ({"required": required} if required else {})
+
+
+def _in_short(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that nearly every tool has, and whose name says enough, is not described in each of them."""
+    return {key: one for key, one in schema.items() if key != "description"} if name in _ON_EVERY_WRITE else schema
 
 
 @cache

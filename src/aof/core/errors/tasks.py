@@ -29,6 +29,12 @@ class KeyConflict(Conflict):
     code = "key_conflict"
 
 
+class RevisionConflict(Conflict):
+    """The task has changed since the revision that the caller has seen."""
+
+    code = "revision_conflict"
+
+
 class IdTaken(Conflict):
     """A task has this ID already."""
 

@@ -21,7 +21,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
     token is for work only, or that its name is a default: it may neither approve nor reject anything.
 
-    `key` is an idempotency key: the same request again gives the same answer.
+    `key` is an idempotency key: the same request again gives the same answer. `expect_rev` is the revision that the
+    caller has seen: if the task has another one by now, the command is refused. `undoes` is the first event of the
+    commit that the command reverses.
     """
 
     actor: str
@@ -34,6 +36,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     vouched: Literal["token", "secret"] | None = None
     limited: bool = False
     key: str | None = None
+    expect_rev: int | None = None
+    undoes: int | None = None
 
     @property
     def acting(self) -> str:

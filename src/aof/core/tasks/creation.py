@@ -21,8 +21,8 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-# What is known of the caller, and not a part of its request.
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation")
+# What is known of the caller or of the task, and not a part of the request.
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes")
 _ADDED: Final = ("due",)  # since the first keys were recorded: a request without it is what it was then
 
 

@@ -14,7 +14,7 @@ from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
 from aof.core.model.task import Task
 from aof.core.model.times import end_of
-from aof.core.model.workflow_state import has_open_hop, leases
+from aof.core.model.workflow import has_open_hop, leases
 from aof.ports.lists import NEVER, OPEN, PARTS, Query
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.tag is None or query.tag in task.routing.tags)
         and (query.search is None or _mentions(task, query.search))
         and (query.parent_id is None or task.parent_id == query.parent_id)
+        and (query.among is None or task.id in query.among)
         and (query.priority is None or task.priority == query.priority)
         and (not query.unfinished or task.status not in FINISHED)
         and _within(query.created, task.created_at)

@@ -132,7 +132,7 @@ ROWS: tuple[Operation, ...] = (
         verb="block",
         cli=Cli(section="plan", order=70, example='aof block 001 --reason "waiting for credentials"'),
         tier="core",
-        tool_shows=("task_id", "reason", "actor"),
+        tool_shows=("task_id", "reason", "expect_rev", "actor"),
     ),
     Operation(
         name="unblock",

@@ -55,9 +55,11 @@ LeaseTime = Annotated[
     ),
 ]
 IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer", says=FILLED)]
+ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 
 class ChangeParams(TaskParams, frozen=True, kw_only=True):
     """Parameters of an operation that changes one task."""
 
     key: IdempotencyKey | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
-from aof.app.operations.rows.fields import Reason, Run
+from aof.app.operations.rows.fields import ExpectedRev, Reason, Run
 from aof.app.operations.spec import OBJECTS, TEXTS_OR_OBJECTS, Cli, Extra, Family, Operation, Params, Spelling, param
 from aof.core.handoffs.lifecycle.aggregation import Group
 from aof.core.model.handoffs.history import TransferMode
@@ -97,6 +97,7 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
         Annotated[str, param("when it must be done, as 2026-02-21T12:00:00Z", Spelling(metavar="TIME"))] | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class HandoffParams(Params, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
-from aof.app.operations.rows.fields import BY_KEY, Run
+from aof.app.operations.rows.fields import BY_KEY, ExpectedRev, Run
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, one_of, param
 from aof.core.handoffs.file_locks import MODES
 from aof.core.model.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES, CONFLICT_RULES, Artifact
@@ -37,6 +37,7 @@ class LockParams(Params, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class UnlockParams(Params, frozen=True, kw_only=True):
@@ -47,6 +48,7 @@ class UnlockParams(Params, frozen=True, kw_only=True):
     )
     task_id: _ForTask
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class LockFilterParams(Params, frozen=True, kw_only=True):
@@ -82,6 +84,7 @@ class ContextSetParams(TaskParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
@@ -96,6 +99,7 @@ class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
@@ -109,6 +113,7 @@ class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
     status: Annotated[str, param("draft, final or superseded", says=one_of(ARTIFACT_STATUSES))] | UnsetType = UNSET
     description: Annotated[str, param("what it is", Spelling(metavar="T"))] | UnsetType = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class PreflightParams(TaskParams, frozen=True, kw_only=True):

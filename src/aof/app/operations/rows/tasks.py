@@ -13,6 +13,7 @@ from aof.app.operations.rows.fields import (
     ChangeParams,
     Constraints,
     Due,
+    ExpectedRev,
     Hop,
     IdempotencyKey,
     LeaseTime,
@@ -88,6 +89,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
     keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 Clearable = Literal[
@@ -208,7 +210,18 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "summary", "outcome", "blockers", "acceptance", "tests", "caller_role", "run", "actor"),
+        tool_shows=(
+            "task_id",
+            "summary",
+            "outcome",
+            "blockers",
+            "acceptance",
+            "tests",
+            "caller_role",
+            "run",
+            "expect_rev",
+            "actor",
+        ),
         taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(
@@ -227,7 +240,7 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "body", "status", "reason", "run", "actor"),
+        tool_shows=("task_id", "body", "status", "reason", "run", "expect_rev", "actor"),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -242,7 +255,7 @@ ROWS: tuple[Operation, ...] = (
         tier="core",
         tool_shows=(
             *("task_id", "title", "description", "priority", "routing", "metadata"),
-            *("due", "parent_id", "clear", "actor"),
+            *("due", "parent_id", "clear", "expect_rev", "actor"),
         ),
         ask=_edit,
     ),

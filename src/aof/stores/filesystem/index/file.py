@@ -16,10 +16,10 @@ from contextlib import closing, contextmanager, suppress
 
 from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder
-from aof.stores.filesystem.index import database as databases
+from aof.stores.filesystem.index import schema as databases
 from aof.stores.filesystem.io.locks import HeldLock
-from aof.stores.filesystem.io.os_errors import NO_SPACE
 from aof.stores.filesystem.io.read import Seen, seen
+from aof.stores.filesystem.io.system import NO_SPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = databases.position(database)
+        position = databases.applied_position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
-        position = databases.position(database)
+        position = databases.applied_position(database)
         if position is None:
             return False
         if not self._store.reader.holds(position):
@@ -167,7 +167,7 @@ class Cache:
             from aof.stores.filesystem.index import text_table
 
             text_table.refresh(self._store, database)
-        here = databases.position(database)
+        here = databases.applied_position(database)
         if here is not None and asked.audited and not databases.is_audited(database):
             from aof.stores.filesystem.index import audit_table, health_table
 

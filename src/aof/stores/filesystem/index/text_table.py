@@ -16,7 +16,7 @@ from aof.core.errors.base import AofError
 from aof.core.evolve.work_log import parts
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.index import schema
-from aof.stores.filesystem.index.database import is_searched
+from aof.stores.filesystem.index.schema import is_searched
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.working_copy import markdown
 
