@@ -795,6 +795,7 @@ class Facade:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
@@ -814,6 +815,7 @@ class Facade:
             acceptance=acceptance,
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
             run=run,
             agent=agent,
             key=key,
@@ -862,12 +864,15 @@ class Facade:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(
+            task_id, reason=reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
+        )
 
     def reject(
         self,

@@ -14,6 +14,7 @@ from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
+from aof.core.model import times
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
 
@@ -27,6 +28,9 @@ def prime(fabric: Fabric, agent: str) -> str:
     mail = fabric.turn_began(agent, "prime").messages
     counts = fabric.status(compact=True).by_status
     held = [Row.of(task, None) for task in fabric.running() if task.lease and task.lease.agent == agent]
+    for row in held:
+        if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
+            row["overdue"] = True
     waiting = fabric.ready(agent=agent, limit=_EACH)
     lines = [
         f"# AOF: you are {agent}",
@@ -97,9 +101,15 @@ def _next(one: Handoff, agent: str) -> str:
     return f"{one.state}: aof handoff accept {one.id[:8]} --agent {agent} (or reject, defer)"
 
 
+def _due(row: Row) -> str:
+    if row.due is None:
+        return ""
+    return f", {'overdue since' if row.overdue else 'due'} {row.due}"
+
+
 def _section(title: str, rows: list[Row], total: int) -> list[str]:
     if not rows:
         return ["", f"{title}: nothing"]
-    shown = [f"- {row.id} ({row.priority}, {row.status}) {row.title[:_TITLE]}" for row in rows[:_EACH]]
+    shown = [f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}" for row in rows[:_EACH]]
     more = [f"- and {total - len(shown)} more"] if total > len(shown) else []
     return ["", f"{title}:", *shown, *more]

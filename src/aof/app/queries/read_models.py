@@ -6,6 +6,7 @@ imports edits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -300,6 +301,8 @@ class ReadModels:
         if waits := explain.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
             shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
+        if below := [edge["targetId"] for edge in relationships if edge["kind"] == "child"]:
+            shown["children"] = _progress_of(self._store.records(below))
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
         shown["progress"] = task.progress or {"state": "unknown"}
@@ -318,6 +321,13 @@ class ReadModels:
             if task is None:
                 raise
             return task, problem
+
+
+def _progress_of(children: Sequence[Task]) -> dict[str, Any]:
+    """How far the tasks below one are."""
+    by_status = Counter(child.status for child in children)
+    finished = sum(count for status, count in by_status.items() if status in FINISHED)
+    return {"total": len(children), "done": by_status["done"], "finished": finished, "byStatus": dict(by_status)}
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

@@ -273,6 +273,10 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"slaAlert": said}}
 
 
+def _overdue(task: Task, event: Event) -> dict[str, Any]:
+    return {"metadata": task.metadata | {"overdueAlert": event.payload["due"]}}
+
+
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
     """A task that is handed to another agent says how deep, by which handoff, and that it is meant for that agent."""
     changes: dict[str, Any] = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
@@ -326,6 +330,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.commented": _commented,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
+    "task.overdue": _overdue,
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,

@@ -197,6 +197,7 @@ class Complete(OnTask, frozen=True, kw_only=True):
     acceptance: tuple[Any, ...] = ()
     caller_role: str | None = None
     hop: str | None = None
+    allow_open_children: bool = False
 
 
 class Approve(OnTask, frozen=True, kw_only=True):
@@ -204,6 +205,7 @@ class Approve(OnTask, frozen=True, kw_only=True):
 
     reason: str | None = None
     hop: str | None = None
+    allow_open_children: bool = False
 
 
 class Reject(OnTask, frozen=True, kw_only=True):
@@ -315,10 +317,11 @@ class DeadLetter(OnTask, frozen=True, kw_only=True):
 
 
 class Alert(OnTask, frozen=True, kw_only=True):
-    """Record that a task has been in its status for too long."""
+    """Record that a task has been in its status for too long or, with `due`, that it was due then."""
 
     status: Status
     reason: str
+    due: str | None = None
 
 
 class Exited(OnTask, frozen=True, kw_only=True):

@@ -302,6 +302,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
             Option("--summary-ref", "file that holds the summary", metavar="PATH"),
             Option("--deliverable", "file that was produced; may be repeated", metavar="PATH", kind="many", target="deliverables"),
+            Option("--allow-open-children", "also while children of it are unfinished"),
             Option("--test", "number of tests: total, passed or failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
             Option("--acceptance", "acceptance criterion that was met, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
@@ -760,6 +761,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--reason", "why; it is recorded", metavar="T"),
             Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--allow-open-children", "also while children of it are unfinished"),
             Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),

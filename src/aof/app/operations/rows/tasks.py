@@ -218,6 +218,7 @@ ROWS: tuple[Operation, ...] = (
             "acceptance",
             "tests",
             "caller_role",
+            "allow_open_children",
             "run",
             "expect_rev",
             "actor",
