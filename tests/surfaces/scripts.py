@@ -57,6 +57,8 @@ def commenting(tape: Tape) -> None:
     tape.refused("comment", "key_conflict", task_id=task_id, text="Third", key="c1")
     tape.refused("comment", "invalid", task_id=task_id, text=" ")
     tape.refused("comment", "task_not_found", task_id=MISSING, text="x")
+    tape.ask("templates")
+    tape.refused("create", "invalid", title="Third", brief="x", template="absent")
     tape.ask("search", text="HEAD firs", status="ready", limit=5)
     tape.refused("search", "invalid", text="  ")
     tape.ask("show", task_id=task_id)

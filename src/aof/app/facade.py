@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
+        Templates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
@@ -498,10 +499,14 @@ class Facade:
         max_attempts: int | None = None,
         backlog: bool = False,
         review: bool = True,
+        template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Created:
-        """Create a task. With a key, the same call again answers with the same task."""
+        """Create a task. With a key, the same call again answers with the same task.
+
+        With a template, the task begins with what that says, too.
+        """
         return self.services.tasks.create(
             title,
             brief=brief,
@@ -524,9 +529,14 @@ class Facade:
             max_attempts=max_attempts,
             backlog=backlog,
             review=review,
+            template=template,
             key=key,
             actor=actor,
         )
+
+    def templates(self) -> Templates:
+        """The templates that tasks can be created from."""
+        return self.services.tasks.templates()
 
     def update(
         self,

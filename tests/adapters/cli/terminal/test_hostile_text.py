@@ -119,6 +119,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "completion": (("completion", "bash"),),
     "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
     "search": (("search", "evil"), ("search", HARMFUL), ("search", QUIET)),
+    "templates": (("templates",), ("create", "x", "--template", HARMFUL)),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
     "handoff": (

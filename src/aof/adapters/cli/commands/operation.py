@@ -65,6 +65,14 @@ def _ticked(screen: Screen, ticked: Any) -> None:
         screen.line("nothing is unfinished")
 
 
+def _templates(screen: Screen, found: Any) -> None:
+    rows = [(one.name, one.problem or one.about) for one in found.templates]
+    if rows:
+        screen.table(("TEMPLATE", "WHAT FOR"), rows, whole=True)
+    else:
+        screen.line("no templates yet; write one to templates/NAME.md in the data directory")
+
+
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "comment": _commented,
     "create": _created,
@@ -74,5 +82,6 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "heartbeat": _beaten,
     "output": _printed,
     "progress": _reported,
+    "templates": _templates,
     "tick": _ticked,
 }
