@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aof.app.operations.results import (
         Applied,
         Beaten,
+        Commented,
         Completed,
         Created,
         Depends,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
+        Templates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
@@ -125,6 +127,23 @@ class Facade:
             reverse=reverse,
             limit=limit,
             cursor=cursor,
+        )
+
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        return self.services.queries.search(
+            text, status=status, agent=agent, tag=tag, priority=priority, archived=archived, limit=limit, cursor=cursor
         )
 
     def blocked(
@@ -481,10 +500,14 @@ class Facade:
         max_attempts: int | None = None,
         backlog: bool = False,
         review: bool = True,
+        template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Created:
-        """Create a task. With a key, the same call again answers with the same task."""
+        """Create a task. With a key, the same call again answers with the same task.
+
+        With a template, the task begins with what that says, too.
+        """
         return self.services.tasks.create(
             title,
             brief=brief,
@@ -507,9 +530,14 @@ class Facade:
             max_attempts=max_attempts,
             backlog=backlog,
             review=review,
+            template=template,
             key=key,
             actor=actor,
         )
+
+    def templates(self) -> Templates:
+        """The templates that tasks can be created from."""
+        return self.services.tasks.templates()
 
     def update(
         self,
@@ -545,6 +573,19 @@ class Facade:
         return self.services.expecting(expect_rev).tasks.edit(
             task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
         )
+
+    def comment(
+        self,
+        task_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        return self.services.expecting(expect_rev).tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
 
     def cancel(
         self,
@@ -766,6 +807,7 @@ class Facade:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
@@ -785,6 +827,7 @@ class Facade:
             acceptance=acceptance,
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
             run=run,
             agent=agent,
             key=key,
@@ -833,12 +876,15 @@ class Facade:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(
+            task_id, reason=reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
+        )
 
     def reject(
         self,

@@ -11,6 +11,7 @@ from aof.app.operations.rows import (
     audit,
     control,
     handoffs,
+    history,
     jobs,
     maintenance,
     org,
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *history.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
     *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
     *maintenance.ROWS,
 )  # fmt: skip

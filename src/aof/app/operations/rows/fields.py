@@ -16,6 +16,7 @@ Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)")
 Reason = Annotated[str, param("why; it is recorded", Spelling(metavar="T"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
+OpenChildren = Annotated[bool, param("also while children of it are unfinished")] | UnsetType
 Hop = Annotated[str, param("hop of the workflow")] | UnsetType
 Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
 Object = dict[str, Any]
