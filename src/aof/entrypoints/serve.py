@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
 from aof._support import lazy_imports
+from aof._support.extras import install_hint
 from aof.adapters.agents import connect
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
@@ -51,7 +52,7 @@ def tiers_of(names: str | None) -> tuple[str, ...]:
     return tiers
 
 
-def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, keep: bool = False) -> None:
     """Serve MCP on standard input and output until the client goes."""
     lazy_imports.settle()
     tiers = tiers_of(tools)
@@ -62,12 +63,12 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
     secret = own_secret(find_data_dir(data_dir))
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
         named = bool(actor or os.environ.get("AOF_ACTOR"))
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
+        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named, keep=keep)
 
 
-def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
+def missing(error: ModuleNotFoundError, *extras: str) -> Unavailable:
     """What to say when a part was not installed."""
-    return Unavailable(f"{error.name} is not installed", f"install it with: pip install 'aof[{extra}]'")
+    return Unavailable(f"{error.name} is not installed", install_hint(*extras))
 
 
 def tokens_of(data_dir: str | None) -> Tokens:
@@ -115,7 +116,7 @@ def make_http(
         from aof.adapters.http.limits.watcher import log_it
         from aof.adapters.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
 
     def by_token(token: str | None) -> Caller | None:
@@ -211,7 +212,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         from aof.adapters.http.limits.traffic import Traffic
         from aof.adapters.http.unix_socket import listen_unix, remove_unix
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
     encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
     app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)

@@ -134,6 +134,23 @@ def test_a_question_to_the_peer_is_answered_by_its_next_message(root: Path, fabr
         anyio.run(talk, address, token)
 
 
+@requirement("task.record.context-ids", "task.events.created")
+def test_a_task_belongs_to_the_context_that_its_peer_named_and_otherwise_to_none(root: Path, fabric: Fabric) -> None:
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token) as peer:
+            for number, context in enumerate(("c-1", "c-1", "")):
+                await peers.sent(peer, peers.request("Work", f"m-{number}", context_id=context))
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+    tasks = fabric.snapshot()["tasks"]
+    assert [one["sessionId"] for one in tasks] == ["c-1", "c-1", "unknown"]
+    for task in tasks:
+        first, *others = fabric.portable_log(task["taskId"])["events"]
+        assert first["type"] == "task.created"
+        assert "task.created" not in [line["type"] for line in others]
+
+
 def test_the_same_message_twice_is_one_task_also_after_a_restart(root: Path, fabric: Fabric) -> None:
     async def talk(address: str, token: str) -> str:
         async with peers.client(address, token) as peer:

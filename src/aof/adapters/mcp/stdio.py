@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 import anyio
@@ -26,21 +27,31 @@ def serve_stdio(
     secret: str | None = None,
     *,
     named: bool = False,
+    keep: bool = False,
 ) -> None:
     """Serve one client until it disconnects. The caller is the fabric's actor, unless a call names another.
 
     With the secret of the run that the process was started for, a call cannot. `named` says that somebody has given the
-    actor; else it is the operating system's user, and where callers are bound the first name that is used counts.
+    actor; else it is the operating system's user, and where callers are bound the first name that is used counts. With
+    `keep`, claims outlive the process.
     """
     caller = Caller(fabric.actor, session=fabric.actor, default=not named)
     if secret:
         caller = Caller(fabric.actor, "agent", proven=True, secret=secret)
-    anyio.run(_serve, fabric, caller, tiers, run, version)
+    anyio.run(partial(_serve, fabric, caller, tiers, run, version, keep=keep))
 
 
-async def _serve(fabric: Fabric, caller: Caller, tiers: tuple[str, ...], run: str | None, version: str) -> None:
+async def _serve(
+    fabric: Fabric,
+    caller: Caller,
+    tiers: tuple[str, ...],
+    run: str | None,
+    version: str,
+    *,
+    keep: bool,
+) -> None:
     follower = Follower(fabric)
-    hub = Hub(follower, lambda _request: caller, tiers)
+    hub = Hub(follower, lambda _request: caller, tiers, keep=keep)
     server = make_server(hub, Session(hub, caller, run), version)
     lines = Lines()
     understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -19,6 +19,7 @@ from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
 from aof.app.scheduler import handoff_steps, housekeeping, jobs, mail
+from aof.app.scheduler.finished_tasks import FinishedTasks
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
@@ -38,7 +39,7 @@ from aof.ports.lists import Query
 _WHENEVER = "9999"  # the plan looks at the time itself
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
 _EXPLAINED = ("blocked", "review", "backlog")
-_GROUPS = ("running", "backlog", "ready", "blocked", "review")
+_GROUPS = ("running", "backlog", "ready", "blocked", "review", "finished")
 
 
 class Ticked(Result, frozen=True, kw_only=True):
@@ -69,6 +70,7 @@ class Tick:
         self._policy = environment.policy
         self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
         self._housekeeping = housekeeping.Housekeeping(environment)
+        self._finished = FinishedTasks(environment)
         self._jobs = jobs.JobSteps(environment, self._execute, self._faults)
         self._job_due: int | None = None
         self._trouble: AofError | None = None
@@ -87,8 +89,9 @@ class Tick:
         planned = self.planned(snapshot)
         mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, (*dispatched, *planned.actions, *mailed), planned.left, dry_run=True)
-        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
+            kept, refused = self._foreseen(planned.actions)
+            return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
+        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot), *snapshot.finished)}
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
@@ -100,6 +103,22 @@ class Tick:
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
         return _told(self._sooner(planned), (*dispatched, *done, *mailed), tuple(left), dry_run=False)
+
+    def _foreseen(self, actions: tuple[Action, ...]) -> tuple[list[Action], list[LeftAlone]]:
+        """What `up` would do of a plan, and what it would refuse: it starts no command that nobody has trusted."""
+        kept: list[Action] = []
+        refused: list[LeftAlone] = []
+        for action in actions:
+            why_not = self._untrusted(action) if action.action == "assign" else None
+            if why_not is None:
+                kept.append(action)
+            else:
+                refused.append(LeftAlone(task_id=action.task_id, reason=why_not))
+        return kept, refused
+
+    def _untrusted(self, action: Action) -> str | None:
+        known = self._environment.chart.whole().by_id.get(action.agent or "")
+        return trust.untrusted(self._environment.trust, known) if known is not None else None
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -214,6 +233,7 @@ class Tick:
             ready=ready,
             blocked=others["blocked"],
             review=others["review"],
+            finished=self._finished.look(),
             free=frozenset(free | {task.id for task in promotable}),
         )
 
@@ -257,6 +277,9 @@ class Tick:
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _archive(self, action: Action, task: Task) -> str | None:
+        return self._did(c.ArchiveTask(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _accept(self, action: Action, task: Task) -> str | None:
         return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
@@ -313,9 +336,7 @@ class Tick:
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
-            known = self._environment.chart.whole().by_id.get(action.agent or "")
-            untrusted = trust.untrusted(self._environment.trust, known) if known is not None else None
-            return untrusted or f"{action.agent} is started by 'aof up'"
+            return self._untrusted(action) or f"{action.agent} is started by 'aof up'"
         return self._host.begin(task, action.agent, action.hop)
 
     def _cascade(self, action: Action, task: Task) -> str | None:
@@ -342,6 +363,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "sla_alert": Tick._alert,  # noqa: SLF001
     "gate_elapsed": Tick._accept,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
+    "archive": Tick._archive,  # noqa: SLF001
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+DELEGATED: Final = "task.delegated"  # part of a task has gone to a child, or a worker was started for it
 DOCUMENT: Final = "document."  # what the types of events begin with that are about WORKLOG, MAILBOX or charter
 _REMARKS: Final = frozenset(
     {

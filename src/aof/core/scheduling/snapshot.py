@@ -25,8 +25,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     keeps alive, `orphaned` those whose host has died. `handoffs` are messages that wait for an answer, `handed` the
     engine's open handoffs with their tasks, and `triggered` the task, trigger and reason of every handoff of a task
     that is not over. `hosting` says that agents can be started, `watches` are the agents whose
-    health is checked. `overdue` are files to prune, and `overdue_at` is when there may be more. Finished tasks are not
-    part of it otherwise, however many there are.
+    health is checked. `overdue` are files to prune, and `overdue_at` is when there may be more. Of finished tasks
+    only those are part of it that are to be archived, and the one that is next, however many there are.
     """
 
     running: tuple[Task, ...] = ()
@@ -34,6 +34,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ready: tuple[Task, ...] = ()
     blocked: tuple[Task, ...] = ()
     review: tuple[Task, ...] = ()
+    finished: tuple[Task, ...] = ()
     free: frozenset[str] = frozenset()
     heartbeats: dict[str, Heartbeat | None] = {}
     boot: Boot | None = None

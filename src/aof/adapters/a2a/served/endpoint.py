@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
 from aof.ports.push import PushTargets
@@ -85,6 +86,10 @@ class A2aOverHttp:
             self._sender = PushSender(self._follower, push.hosts, push.targets, is_known=push.is_known, tell=push.tell)
             self._group.start_soon(self._sender.run)
         return self._sender
+
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it."""
+        return paths.described()
 
     def _made(self) -> ASGIApp:
         from a2a.server.request_handlers.response_helpers import agent_card_to_dict

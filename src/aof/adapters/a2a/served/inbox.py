@@ -81,7 +81,7 @@ class PeerInbox:
             origin["contextId"] = message.context_id
         made = self._do(
             "create",
-            caller,
+            msgspec.structs.replace(caller, conversation=message.context_id or None),
             **wishes | {"tags": [ORIGIN, *wishes.get("tags", ())]},
             title=_title(text),
             brief=text,

@@ -66,7 +66,8 @@ def _sure(changes: list[WrittenFile]) -> bool:
 def mcp(context: Context, values: dict[str, Any]) -> Answer:
     """`aof mcp`."""
     options = context.options
-    context.bootstrap("surfaces")().serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"))
+    serve_mcp = context.bootstrap("surfaces")().serve_mcp
+    serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"), keep=bool(values.get("keep")))
     return Answer(None, lambda _screen: None)
 
 

@@ -37,7 +37,10 @@ OWN: tuple[Verb, ...] = (
         "surfaces:mcp",
         section="connect",
         order=20,
-        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
+        options=(
+            Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),
+            Option("--keep", "let claims outlive the session: for clients that start a server for each call"),
+        ),
         example="aof mcp --tools core,handoff",
     ),
     Verb(

@@ -12,6 +12,7 @@ from aof.core.errors.storage import LogDamaged
 from aof.core.model.ids import is_day
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain, tail
+from aof.stores.filesystem.log.bookmarks import Bookmarks
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ class Reader:
         self._paths = paths
         self._durable = durable
         self._flush = flush
+        self._bookmarks = Bookmarks()
 
     def commits(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
         """Whole commits from a position on, each with the position behind it and its lines."""
@@ -75,11 +77,26 @@ class Reader:
                     lines = []
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """Events with a greater number."""
-        for _, lines in self.commits(Position(self._day_before(after))):
-            for _, event in lines:
-                if event.seq > after:
-                    yield event
+        """Events with a greater number. What was read before that number is not read again."""
+        here = self._start(after)
+        try:
+            for behind, lines in self.commits(here):
+                for _, event in lines:
+                    if event.seq > after:
+                        yield event
+                here = behind
+        finally:
+            if here.offset:
+                self._bookmarks.put(here)
+
+    def _start(self, after: int) -> Position:
+        known = self._bookmarks.before(after) if after else None
+        if known is None:
+            return Position(self._day_before(after))
+        if self.holds(known):
+            return known
+        self._bookmarks.drop(known)
+        return self._start(after)
 
     def proven(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
         """The same as `commits`, but the chain has to hold."""
