@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from aof.entrypoints import serve
 from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from tests.support import peers
+from tests.support.receiver import receiver
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 from tests.support.served import create, events, once, task
@@ -166,6 +169,37 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_a_notification_in_doubt_when_the_service_is_killed_comes_again_with_the_same_id(tmp_path: Path) -> None:
+    settings = f'{SETTINGS.format(attempts=5)}[a2a]\npushHosts = ["127.0.0.1"]\n'
+    root = directory(tmp_path, {"ada": {}}, settings)
+    token = serve.create_token(str(root), "mia", None).token
+
+    async def send(address: str, hook: str) -> None:
+        async with peers.client(address, token) as peer:
+            asked = peers.request("Tell me")
+            asked.configuration.task_push_notification_config.url = hook
+            await peers.sent(peer, asked)
+
+    with receiver() as hook:
+        hook.held.clear()  # it takes the first notification, and says nothing
+        port = _free_port()
+        with Up(root, "--http", str(port)) as up:
+            up.wait("http")
+            anyio.run(send, f"http://127.0.0.1:{port}", hook.hook())
+            with open_fabric(root, actor="ada") as fabric:
+                (made,) = fabric.tasks()
+                fabric.claim(made.id, agent="ada")
+            hook.wait(1)
+            up.end(signal.SIGKILL)
+        hook.held.set()
+        with Up(root, "--http", str(port)) as again:
+            hook.wait(2)
+            assert again.end() == 0
+    first, second = hook.received[:2]
+    assert first["statusUpdate"]["status"]["state"] == "TASK_STATE_WORKING"
+    assert first["statusUpdate"]["metadata"] == second["statusUpdate"]["metadata"]
 
 
 class Ring:
