@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from aof import __version__
 from aof._support import lazy_imports
 from aof._support.extras import install_hint
-from aof.adapters.agents import connect
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
 from aof.app.operations import catalogue
@@ -22,6 +20,7 @@ from aof.app.operations.call import Caller
 from aof.config import HttpBounds, load_settings
 from aof.core.errors.base import InvalidInput, Unavailable
 from aof.core.errors.storage import SettingsUnusable
+from aof.core.validation import limits
 from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
 from aof.ports.clock import Clock
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from aof.adapters.http.server import HttpServer, ServerLimits
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
-Sure = Callable[[list["connect.FileChange"]], bool]
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
@@ -63,7 +61,21 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, kee
     secret = own_secret(find_data_dir(data_dir))
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
         named = bool(actor or os.environ.get("AOF_ACTOR"))
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named, keep=keep)
+        run, by_client = os.environ.get("AOF_RUN_ID"), actors_by_client(os.environ.get("AOF_ACTOR_BY_CLIENT", ""))
+        serve_stdio(fabric, tiers, run, __version__, secret, named=named, keep=keep, by_client=by_client)
+
+
+def actors_by_client(given: str) -> dict[str, str]:
+    """Actors of clients that share their settings, such as `copilot=ada`: by a part of the client's own name."""
+    actors: dict[str, str] = {}
+    for pair in filter(None, given.split(",")):
+        part, _, actor = pair.partition("=")
+        if not part.strip() or limits.name("actor", actor) is not None:
+            raise InvalidInput(
+                "AOF_ACTOR_BY_CLIENT cannot be understood", "name clients and actors: AOF_ACTOR_BY_CLIENT=copilot=ada"
+            )
+        actors[part.strip().lower()] = actor
+    return actors
 
 
 def missing(error: ModuleNotFoundError, *extras: str) -> Unavailable:
@@ -259,25 +271,3 @@ def _limits(bounds: HttpBounds) -> ServerLimits:
             stall=bounds.stall_seconds,
         ),
     )
-
-
-def wire_agents(
-    root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
-) -> list[connect.FileChange]:
-    """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
-    project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
-    command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]
-    wanted = names if names is not None else connect.found(project)
-    changes = connect.plan(project, wanted, command, remove=remove)
-    agreed = names is not None or (sure is not None and bool(changes) and sure(changes))
-    if dry_run or not agreed:
-        return changes if dry_run else []
-    connect.make(project, changes)
-    return changes
-
-
-def _command() -> list[str]:
-    """How an agent starts AOF: by its name where that is found."""
-    import sys
-
-    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof"]

@@ -13,10 +13,10 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.app.commands import trust
-from aof.app.commands.environment import Environment
+from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.handoffs.pending import Pending
-from aof.app.scheduler.health import Health
+from aof.app.scheduler.housekeeping import Health
 from aof.app.tasks.service import with_new_id
 from aof.core.handoffs import answer_task, unanswered
 from aof.core.handoffs.lifecycle import answers, returns, timeouts
@@ -28,7 +28,7 @@ from aof.core.model.ids import OURSELVES
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
 from aof.core.scheduling.handoff_timers import RUNS_IT, TO_ANSWER
-from aof.core.scheduling.snapshot import Action, Snapshot
+from aof.core.scheduling.view import Action, Snapshot
 from aof.core.validation.required_capabilities import KEY
 from aof.ports.lists import Query
 
