@@ -39,7 +39,7 @@ WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "ro
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
     "received", "mailed", "chartered", "disputed", "sent", "handed", "taken", "escalated",
-    "scheduled",
+    "scheduled", "archived",
 ]  # fmt: skip
 
 
@@ -130,6 +130,9 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("resume", "paused", "resume"),
     *_both("retry", "dead", "retry a dead task", reason="again"),
     *_both("archive", "done", "archive"),
+    *_both("unarchive", "archived", "unarchive"),
+    *_both("reopen", "archived", "reopen"),
+    *_both("undo", "free", "undo the last change of a task"),
     *_both("dep_add", "free", "add a dependency"),
     *_both("dep_remove", "waiting", "remove a dependency"),
     *_both("link", "free", "link", kind="evidence", target="outputs/x.md"),
@@ -257,14 +260,16 @@ def _subject(fabric: Fabric, case: Case, who: str) -> str:
     if case.subject == "waiting":
         made["depends_on"] = [fabric.create("First").task_id]
     task_id = fabric.create(**made, **more.get(case.subject, {})).task_id
-    if case.subject in ("running", "reviewed", "done", "dead"):
-        held = fabric.claim(task_id, agent=worker if case.subject != "done" else OTHER)
+    if case.subject in ("running", "reviewed", "done", "archived", "dead"):
+        held = fabric.claim(task_id, agent=OTHER if case.subject in ("done", "archived") else worker)
         if case.subject == "dead":
             held.fail("no", retryable=False)
         elif case.subject != "running":
             held.complete("did it")
-    if case.subject == "done":
+    if case.subject in ("done", "archived"):
         fabric.approve(task_id)
+    if case.subject == "archived":
+        fabric.archive(task_id)
     if case.subject in ("blocked", "paused"):
         hold = fabric.block if case.subject == "blocked" else fabric.pause
         hold(task_id, reason="in the way")

@@ -64,6 +64,26 @@ def revisions(tape: Tape) -> None:
     tape.ask("edit", task_id=task_id, expect_rev=tape.elsewhere.get(task_id).rev, priority="high")
 
 
+def second_thoughts(tape: Tape) -> None:
+    task_id = tape.task("Maybe")
+    tape.ask("edit", task_id=task_id, title="Certainly")
+    tape.ask("undo", dry_run=True)
+    tape.ask("undo", task_id=task_id)
+    tape.ask("cancel", task_id=task_id, reason="no")
+    tape.ask("archive", task_id=task_id)
+    tape.ask("unarchive", task_id=task_id)
+    tape.ask("archive", task_id=task_id)
+    tape.ask("reopen", task_id=task_id, reason="yes", backlog=True)
+    tape.ask("reopen", task_id=task_id)
+    tape.ask("undo", seq=tape.elsewhere.store.head())
+    tape.ask("claim", task_id=tape.task("Now"), agent="tester")
+    tape.refused("undo", "not_undoable")
+    tape.refused("undo", "invalid", seq=99_999)
+    theirs = tape.elsewhere.create("Theirs").task_id
+    tape.made(theirs)
+    tape.refused("undo", "not_found", task_id=theirs)
+
+
 def claiming(tape: Tape) -> None:
     free, held, later = tape.task("Free"), tape.task("Held"), tape.task("Later", metadata={"draft": True})
     tape.elsewhere.claim(held, agent="bob")
@@ -375,6 +395,7 @@ SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
     revisions,
+    second_thoughts,
     claiming,
     moving,
     holding,

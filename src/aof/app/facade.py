@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
+    from aof.app.tasks.undo import Undone
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group
@@ -375,6 +376,27 @@ class Facade:
         """Put a finished task away."""
         return self.services.expecting(expect_rev).tasks.archive(task_id, key=key, actor=actor)
 
+    def unarchive(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
+        """Take a task out of the archive, in the status that it had."""
+        return self.services.expecting(expect_rev).tasks.unarchive(task_id, key=key, actor=actor)
+
+    def reopen(
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        backlog: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Moved:
+        """Open a finished task again, archived or not: ready, or in the backlog."""
+        return self.services.expecting(expect_rev).tasks.reopen(
+            task_id, reason=reason, backlog=backlog, key=key, actor=actor
+        )
+
     def dep_add(
         self,
         task_id: str,
@@ -427,6 +449,12 @@ class Facade:
     ) -> Moved:
         """Remove a link between a task and something else."""
         return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
+
+    def undo(
+        self, task_id: str | None = None, *, seq: int | None = None, dry_run: bool = False, actor: str | None = None
+    ) -> Undone:
+        """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
+        return self.services.undoing.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
 
     def claim(
         self,

@@ -21,6 +21,7 @@ from aof.app.queries import service as queries
 from aof.app.runs import service as runs
 from aof.app.scheduler import service as scheduler
 from aof.app.tasks import service as tasks
+from aof.app.tasks import undo
 from aof.app.workflows import service as workflows
 
 TYPE_CHECKING = False
@@ -64,6 +65,11 @@ class Services:
     def tasks(self) -> tasks.TaskService:
         """Creating, changing and steering tasks."""
         return tasks.TaskService(self.environment, self.dispatcher)
+
+    @cached_property
+    def undoing(self) -> undo.UndoService:
+        """Reversing changes."""
+        return undo.UndoService(self.environment, self.dispatcher)
 
     @cached_property
     def runs(self) -> runs.RunService:

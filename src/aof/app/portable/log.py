@@ -95,6 +95,10 @@ def _updated(_life: Life | None, event: Event) -> Named:
     return ("task.updated", {"changed": changed, "by": event.agent or event.actor}) if changed else None
 
 
+def _unarchived(_life: Life | None, event: Event) -> Named:
+    return "task.updated", {"changed": ["archived"], "by": event.agent or event.actor}
+
+
 def _delivery(_life: Life | None, event: Event) -> Named:
     return "task.progress", {"deliveryState": _plain(event)}
 
@@ -185,6 +189,7 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.created": _created,
     "task.restored": _created,
     "task.updated": _updated,
+    "task.unarchived": _unarchived,
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.transitioned": _moved,

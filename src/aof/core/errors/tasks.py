@@ -65,6 +65,12 @@ class InvalidTransition(Refused):
     code = "invalid_transition"
 
 
+class NotUndoable(Refused):
+    """The change cannot be reversed by another one; the message says why."""
+
+    code = "not_undoable"
+
+
 class CancelRequested(Refused):
     """The task, or one above it, is being cancelled."""
 

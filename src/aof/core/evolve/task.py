@@ -231,8 +231,8 @@ def _checked(task: Task, event: Event) -> dict[str, Any]:
     return usage.checked(task, event)
 
 
-def _archived(_task: Task, _event: Event) -> dict[str, Any]:
-    return {"archived": True}
+def _archived(_task: Task, event: Event) -> dict[str, Any]:
+    return {"archived": event.type == "task.archived"}
 
 
 _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
@@ -248,6 +248,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.unarchived": _archived,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "delegation.requested": _delegated,

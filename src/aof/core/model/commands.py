@@ -248,6 +248,10 @@ class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
 
 
+class UnarchiveTask(OnTask, frozen=True, kw_only=True):
+    """Take a task out of the archive, in the status that it had."""
+
+
 class AddDependency(OnTask, frozen=True, kw_only=True):
     """Make the task depend on another one."""
 

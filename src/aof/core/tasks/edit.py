@@ -9,7 +9,7 @@ import msgspec
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import InvalidTransition
 from aof.core.evolve import work_log
-from aof.core.model.commands import ArchiveTask, Edit
+from aof.core.model.commands import ArchiveTask, Edit, UnarchiveTask
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
@@ -107,6 +107,12 @@ def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
             status=task.status,
         )
     return Decision(drafts=(Draft(type="task.archived", task_id=task.id),))
+
+
+def unarchive(records: Records, command: UnarchiveTask, _now: int) -> Verdict:
+    """Take a task out of the archive; one that is not archived stays as it is."""
+    task = records.task(command.task_id)
+    return Decision(drafts=(Draft(type="task.unarchived", task_id=task.id),) if task.archived else ())
 
 
 def replace_body(task: Task, body: str) -> Draft | None:

@@ -650,6 +650,23 @@ VERBS: tuple[Verb, ...] = (
         example='aof retry 001 --reason "the service is back"',
     ),
     Verb(
+        "reopen",
+        "open a finished task again, archived or not",
+        operation="reopen",
+        section="plan",
+        order=125,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--backlog", "put it in the backlog instead of the ready queue"),
+            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
+        ),
+        example='aof reopen 001 --reason "the bug is back"',
+    ),
+    Verb(
         "archive",
         "archive a finished task",
         operation="archive",
@@ -663,6 +680,37 @@ VERBS: tuple[Verb, ...] = (
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof archive 001",
+    ),
+    Verb(
+        "unarchive",
+        "take a task out of the archive, in the status that it had",
+        operation="unarchive",
+        section="plan",
+        order=132,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--key", "idempotency key: the same call again gives the same answer", metavar="K"),
+            Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
+        ),
+        example="aof unarchive 001",
+    ),
+    Verb(
+        "undo",
+        "reverse your last change",
+        operation="undo",
+        section="plan",
+        order=140,
+        arguments=(
+            Argument("ID", "only of this task", required=False, target="task_id"),
+        ),
+        options=(
+            Option("--seq", "the change that this event belongs to, whoever made it", metavar="N", type="int"),
+            Option("--dry-run", "show what it would do, and change nothing"),
+        ),
+        example="aof undo --dry-run",
+        help="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
     ),
     Verb(
         "approve",
