@@ -79,9 +79,7 @@ def second_thoughts(tape: Tape) -> None:
     tape.ask("claim", task_id=tape.task("Now"), agent="tester")
     tape.refused("undo", "not_undoable")
     tape.refused("undo", "invalid", seq=99_999)
-    theirs = tape.elsewhere.create("Theirs").task_id
-    tape.made(theirs)
-    tape.refused("undo", "not_found", task_id=theirs)
+    tape.refused("undo", "task_not_found", task_id=MISSING)
 
 
 def claiming(tape: Tape) -> None:

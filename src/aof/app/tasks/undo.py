@@ -60,7 +60,7 @@ class UndoService:
     ) -> Undone:
         """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
         who = actor or self._dispatcher.actor
-        full = self._environment.lookup.resolve(task_id) if task_id is not None else None
+        full = self._environment.lookup.get(task_id).id if task_id is not None else None
         commit = self._by_number(seq, full) if seq is not None else self._last_of(who, full)
         found = inverse.inverse(commit, *self._around(commit))
         if isinstance(found, AofError):
