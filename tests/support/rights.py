@@ -99,6 +99,7 @@ def _message(agent: str, status: str) -> list[str]:
     return [json.dumps(envelope)]
 
 
+_TABLE: Final = [{"name": "tasks.csv", "text": "id,title\n1,New\n"}]
 _ESCALATION: Final = {"type": "escalation.requested", "subject": "two owners of one file"}
 CASES: Final[tuple[Case, ...]] = (
     Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
@@ -132,6 +133,7 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("archive", "done", "archive"),
     *_both("unarchive", "archived", "unarchive"),
     *_both("reopen", "archived", "reopen"),
+    *_both("bulk", "free", "cancel many", action="cancel", reason="no"),
     *_both("undo", "free", "undo the last change of a task"),
     *_both("dep_add", "free", "add a dependency"),
     *_both("dep_remove", "waiting", "remove a dependency"),
@@ -188,6 +190,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case("resume a job", "job_resume", "scheduled"),
     Case("run a job", "job_run", "scheduled"),
     Case("remove a job", "job_rm", "scheduled"),
+    Case("import tasks", "import_tasks", "none", given={"source": "csv", "files": _TABLE}),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
@@ -215,7 +218,7 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
         return given | {"handoff_id": _handoff(fabric, case, task_id, who)}
     if case.operation == "session_end":
         return {"agent": who if case.own else OTHER}
-    return given | {"task_id": task_id}
+    return given | ({"task_ids": [task_id]} if case.operation == "bulk" else {"task_id": task_id})
 
 
 def _mail(fabric: Fabric, case: Case, who: str) -> str:
@@ -299,6 +302,8 @@ def outcome(fabric: Fabric, case: Case, caller: Caller) -> str:
         said = perform(fabric, row, parameters(row, wire_names(Call(case.operation, values))), caller)
     except AofError as error:
         return error.code
+    if case.operation == "bulk":
+        return said.items[0].error.code if said.items[0].error is not None else "yes"
     return of_messages(said.results[0]) if case.operation == "send" else "yes"
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
+    from aof.app.interchange.service import Exported, Imported
     from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from aof.app.runs.grant import Grant
     from aof.app.scheduler.tick import Ticked
     from aof.app.services import Services
+    from aof.app.tasks.bulk import BulkReport
     from aof.app.tasks.undo import Undone
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
@@ -449,6 +451,42 @@ class Facade:
     ) -> Moved:
         """Remove a link between a task and something else."""
         return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
+
+    def bulk(
+        self,
+        action: str,
+        *,
+        task_ids: Sequence[str] = (),
+        reason: str | None = None,
+        changes: dict[str, Any] | None = None,
+        expect_revs: dict[str, int] | None = None,
+        dry_run: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> BulkReport:
+        """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
+        return self.services.many.bulk(
+            action,
+            task_ids=task_ids,
+            reason=reason,
+            changes=changes,
+            expect_revs=expect_revs,
+            dry_run=dry_run,
+            key=key,
+            actor=actor,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            limit=limit,
+            archived=archived,
+        )
 
     def undo(
         self, task_id: str | None = None, *, seq: int | None = None, dry_run: bool = False, actor: str | None = None
@@ -1502,6 +1540,28 @@ class Facade:
     def job_rm(self, job_id: str, *, actor: str | None = None) -> JobRemoved:
         """Remove a job; the tasks that it has created stay."""
         return self.services.jobs.job_rm(job_id, actor=actor)
+
+    def import_tasks(
+        self, source: str = "", *, files: Sequence[dict[str, str]] = (), dry_run: bool = False, actor: str | None = None
+    ) -> Imported:
+        """Create the tasks of another tool that are not here yet; nothing changes if the source is not sound."""
+        return self.services.interchange.import_tasks(source, files=files, dry_run=dry_run, actor=actor)
+
+    def export_tasks(
+        self,
+        format: str = "json",
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+    ) -> Exported:
+        """The tasks that match, as JSON or as a table of comma-separated values."""
+        return self.services.interchange.export_tasks(
+            format, status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+        )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""

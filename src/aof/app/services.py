@@ -11,6 +11,7 @@ from aof.app.documents.conflicts import service as conflicts
 from aof.app.documents.mailbox import service as mail
 from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
+from aof.app.interchange import service as interchange
 from aof.app.jobs import service as jobs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
@@ -20,8 +21,8 @@ from aof.app.queries import ready_queue
 from aof.app.queries import service as queries
 from aof.app.runs import service as runs
 from aof.app.scheduler import service as scheduler
+from aof.app.tasks import bulk, undo
 from aof.app.tasks import service as tasks
-from aof.app.tasks import undo
 from aof.app.workflows import service as workflows
 
 TYPE_CHECKING = False
@@ -65,6 +66,11 @@ class Services:
     def tasks(self) -> tasks.TaskService:
         """Creating, changing and steering tasks."""
         return tasks.TaskService(self.environment, self.dispatcher)
+
+    @cached_property
+    def many(self) -> bulk.BulkService:
+        """One change of many tasks."""
+        return bulk.BulkService(self.environment, self.dispatcher)
 
     @cached_property
     def undoing(self) -> undo.UndoService:
@@ -130,6 +136,11 @@ class Services:
     def jobs(self) -> jobs.JobService:
         """Schedules and batches."""
         return jobs.JobService(self.environment, self.dispatcher)
+
+    @cached_property
+    def interchange(self) -> interchange.InterchangeService:
+        """Tasks from and to other tools."""
+        return interchange.InterchangeService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

@@ -9,8 +9,10 @@ from typing import Final
 
 from aof.app.operations.rows import (
     audit,
+    bulk,
     control,
     handoffs,
+    interchange,
     jobs,
     maintenance,
     org,
@@ -38,9 +40,9 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
     *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
-    *maintenance.ROWS,
+    *maintenance.ROWS, *interchange.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -105,6 +105,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "resume": (("resume", "001"),),
     "retry": (("retry", "001", "--reason", HARMFUL),),
     "archive": (("archive", "001"),),
+    "bulk": (("bulk", "cancel", "001", "002", "--reason", HARMFUL), ("bulk", "edit", "--tag", HARMFUL, "--dry-run")),
     "unarchive": (("unarchive", "001"),),
     "reopen": (("reopen", "001", "--reason", HARMFUL),),
     "undo": (("undo",), ("undo", "001", "--dry-run")),

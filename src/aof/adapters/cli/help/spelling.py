@@ -23,7 +23,10 @@ def spell(call: Call) -> str:
     names = NAMES.get(call.operation, {})
     given = _flat({names.get(name, name): value for name, value in call.arguments.items()}, verb.options)
     parts = ["aof", words]
-    parts += [_quote(given[argument.target]) for argument in verb.arguments if argument.target in given]
+    for argument in verb.arguments:
+        if argument.target in given:
+            value = given[argument.target]
+            parts += map(_quote, value if argument.many else [value])
     for option in verb.options:
         if option.target in given and option.target not in places:
             value = given[option.target]

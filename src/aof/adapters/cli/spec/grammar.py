@@ -47,15 +47,24 @@ class Option:
 
 
 class Argument:
-    """A word that stands by its place."""
+    """A word that stands by its place; the last one of a verb may stand for `many`."""
 
-    __slots__ = ("help", "name", "required", "target")
+    __slots__ = ("help", "many", "name", "required", "target")
 
-    def __init__(self, name: str, help: str, *, required: bool = True, target: str = "") -> None:  # noqa: A002 - as above
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002 - as above
+        *,
+        required: bool = True,
+        target: str = "",
+        many: bool = False,
+    ) -> None:
         self.name = name
         self.help = help
         self.required = required
         self.target = target or name.lower().replace(" ", "_")
+        self.many = many
 
 
 class VerbAction:

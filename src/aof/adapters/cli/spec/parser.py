@@ -144,6 +144,10 @@ def _seconds(text: str) -> float:
 
 
 def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
+    many = verb.arguments[-1] if verb.arguments and verb.arguments[-1].many else None
+    if many is not None and (listed := places[len(verb.arguments) - 1 :]):
+        values[many.target] = listed
+        places = places[: len(verb.arguments) - 1]
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
         text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
@@ -156,7 +160,8 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     arguments = _meant_places(verb, places)
     for argument, word in zip(arguments, places, strict=False):
         values[argument.target] = word
-    missing = [argument.name for argument in arguments[len(places) :] if argument.required]
+    left = [argument for argument in arguments[len(places) :] if argument.target not in values]
+    missing = [argument.name for argument in left if argument.required]
     if missing:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
 
