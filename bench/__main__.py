@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aof.bench import suite, table
-from bench import backlog, others, siege, tools
+from bench import backlog, others, portable, siege, tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.machine["compared with"] = ", ".join(others.versions())
         run.parts.extend(backlog.measure(folder / "backlog", rounds=plan.calls, few=options.quick, say=_say))
         run.parts.append(tools.measured(folder, rounds=plan.rounds, seconds=plan.seconds, say=_say))
+        amount = portable.Amount.quick() if options.quick else portable.Amount()
+        run.parts.append(portable.measured(folder, amount=amount, say=_say))
         attack = siege.Attack.quick() if options.quick else siege.Attack()
         run.parts.append(siege.measured(folder, rounds=1 if options.quick else 3, attack=attack, say=_say))
         _say("")

@@ -80,7 +80,7 @@ def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], o
     plain, _ = aof.init(folder / "tools-python" / ".aof")
     with ExitStack() as stack:
         fabric = stack.enter_context(aof.open(plain))
-        servers = {revision: stack.enter_context(_serving(folder / f"tools-{revision}")) for revision in _KINDS}
+        servers = {revision: stack.enter_context(serving(folder / f"tools-{revision}", CLIENTS)) for revision in _KINDS}
         for number in range(rounds):
             for kind in kinds if number % 2 == 0 else reversed(kinds):
                 say(f"tools: round {number + 1} of {rounds}, {kind}")
@@ -93,10 +93,10 @@ def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], o
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[Server]:
-    """`aof up --http` as users have it."""
+def serving(folder: Path, clients: int) -> Iterator[Server]:
+    """`aof up --http` as users have it, with tokens for so many clients."""
     root, _ = aof.init(folder / ".aof")
-    tokens = tuple(serve.create_token(root, f"client-{place}", "agent").token for place in range(CLIENTS))
+    tokens = tuple(serve.create_token(root, f"client-{place}", "agent").token for place in range(clients))
     command = [sys.executable, "-m", "aof", "--data-dir", root, "up", "--http", "0", "--log-json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -31,6 +31,7 @@ schemaVersion = 1
 
 # [lease]
 # ttl = 300                      # seconds that a claim lasts without a sign of life
+# keptTtl = 3600                 # the same for a claim that outlives its session (claim --keep)
 
 # [retry]
 # maxAttempts = 3
@@ -43,6 +44,9 @@ schemaVersion = 1
 
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
+
+# [retention]
+# finished = 2592000             # seconds after which a done or cancelled task is archived; unset: never
 
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
@@ -64,6 +68,9 @@ schemaVersion = 1
 # streamsPerToken = 32
 # requestsPerSecond = 200        # per token
 # failuresPerMinute = 60         # failed authentications per address that are answered at once
+
+# [a2a]
+# pushHosts = ["hooks.example.org"]  # hosts, perhaps with a port, that peers may have push notifications sent to
 
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
@@ -111,9 +118,10 @@ class Storage(Section):
 
 
 class LeaseSettings(Section):
-    """How long a claim lasts."""
+    """How long a claim lasts, and one that outlives its session."""
 
     ttl: float = 300.0
+    kept_ttl: float = 3600.0
 
 
 class RetrySettings(Section):
@@ -135,6 +143,12 @@ class HandoffSettings(Section):
     """How long an answer to a handoff may take."""
 
     default_timeout: float = 3600.0
+
+
+class RetentionSettings(Section):
+    """How long a finished task stays among the others."""
+
+    finished: float | None = None
 
 
 class ChannelSettings(Section):
@@ -192,6 +206,12 @@ class HttpBounds(Section):
     failures_per_minute: float = 60.0
 
 
+class A2aSettings(Section):
+    """What peers may ask for over Agent2Agent: the hosts that they may have push notifications sent to."""
+
+    push_hosts: tuple[str, ...] = ()
+
+
 class MessageSettings(Section):
     """What one delivery of messages may bring."""
 
@@ -220,8 +240,10 @@ class Settings(Section):
     resources: Mapping[str, int] = MappingProxyType({})
     notify: NotifySettings = NotifySettings()
     handoff: HandoffSettings = HandoffSettings()
+    retention: RetentionSettings = RetentionSettings()
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
+    a2a: A2aSettings = A2aSettings()
     messages: MessageSettings = MessageSettings()
     worklog: WorklogSettings = WorklogSettings()
 
@@ -229,6 +251,7 @@ class Settings(Section):
         """The part that decisions depend on; the name is for a project that the settings do not name."""
         return Policy(
             lease_ttl_ms=int(self.lease.ttl * 1000),
+            kept_ttl_ms=int(self.lease.kept_ttl * 1000),
             max_attempts=self.retry.max_attempts,
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),
@@ -238,6 +261,7 @@ class Settings(Section):
                 promote=self.scheduler.promote,
                 patience_ms={status: int(seconds * 1000) for status, seconds in self.sla.items()},
                 handoff_ms=int(self.handoff.default_timeout * 1000),
+                archive_ms=None if self.retention.finished is None else int(self.retention.finished * 1000),
             ),
             maintainers=self.maintainers,
             project=self.project or project,

@@ -7,10 +7,11 @@
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
     │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
-    ├── Refused       refused      NotReady, NotReconciled, NotUndoable, InvalidTransition, CancelRequested,
-    │                              DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive,
-    │                              NotAllowed, SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch,
-    │                              OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
+    ├── Refused       refused      NotReady, NotReconciled, NotUndoable, InvalidTransition, TaskRunning,
+    │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
+    │                              AgentInactive, NotAllowed, SelfApproval, NestedDelegation, Unauthenticated,
+    │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged, OutOfScope,
+    │                              LockRequired,
     │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
     │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
     │                              NotReceiver, NotCloser, StatusNotAllowed, RevisionMismatch, MissingPart,
@@ -129,6 +130,7 @@ from aof.core.errors.tasks import (
     ResourceBusy,
     RevisionConflict,
     TaskNotFound,
+    TaskRunning,
     UnreadableTask,
 )
 from aof.core.errors.workflows import HopRoleMismatch, InvalidWorkflow, NotAttached, OutcomeRequired, WorkflowNotFound
@@ -225,6 +227,7 @@ __all__ = [
     "StorageFailed",
     "TaskIdMismatch",
     "TaskNotFound",
+    "TaskRunning",
     "TooManyMessages",
     "TooManyRequests",
     "Unauthenticated",

@@ -17,7 +17,7 @@ from bench.__main__ import main
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, object], Path]:
     for library in ("huey", "persistqueue"):
-        pytest.importorskip(library, reason="pip install 'aof[bench]'")
+        pytest.importorskip(library, reason="pip install 'aof-fabric[bench]'")
     folder = tmp_path_factory.mktemp("bench")
     out = folder / "figures.json"
     with pytest.MonkeyPatch.context() as patch:
@@ -43,7 +43,8 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
     assert [part for part in parts if part != "Backlog.md"] == [
-        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Siege",
+        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Portable",
+        "Siege",
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
@@ -66,6 +67,9 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "idle, CPU of one core",
         "tool calls, in sessions",
         "tool calls, newest revision",
+        "a snapshot of 40 tasks",
+        "one follower, native events",
+        "one follower, agentruntime events",
         "a call under attack, p95",
     }
     assert all(row["verdict"] for row in rows if row["need"])

@@ -84,19 +84,19 @@ def test_what_has_changed_since_the_preview_is_left_alone(fabric: Fabric) -> Non
 
 
 WRONG: list[dict[str, Any]] = [
-    {"action": "cancel"},
-    {"action": "cancel", "limit": 5},
-    {"action": "cancel", "archived": True},
-    {"action": "cancel", "tag": ""},
-    {"action": "cancel", "status": []},
-    {"action": "delete", "tag": "old"},
-    {"action": "retry", "tag": "old"},
-    {"action": "edit", "tag": "old"},
-    {"action": "edit", "tag": "old", "changes": {}},
-    {"action": "cancel", "tag": "old", "changes": {"priority": "high"}},
-    {"action": "cancel", "task_ids": ["001"], "tag": "old"},
-    {"action": "cancel", "task_ids": ["001"] * 1001},
-    {"action": "cancel", "status": "open"},
+    {"command": "cancel"},
+    {"command": "cancel", "limit": 5},
+    {"command": "cancel", "archived": True},
+    {"command": "cancel", "tag": ""},
+    {"command": "cancel", "status": []},
+    {"command": "delete", "tag": "old"},
+    {"command": "retry", "tag": "old"},
+    {"command": "edit", "tag": "old"},
+    {"command": "edit", "tag": "old", "changes": {}},
+    {"command": "cancel", "tag": "old", "changes": {"priority": "high"}},
+    {"command": "cancel", "task_ids": ["001"], "tag": "old"},
+    {"command": "cancel", "task_ids": ["001"] * 1001},
+    {"command": "cancel", "status": "open"},
 ]
 
 

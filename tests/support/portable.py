@@ -14,7 +14,7 @@ from aof.core.model.ids import attempt_of, task_of_run
 from tests.support.repository import ROOT
 from tests.support.room import Room
 
-__all__ = ["EVENTS", "KINDS", "STATUSES", "Camera", "Fields", "run_file", "valid", "valid_event"]
+__all__ = ["EVENTS", "KINDS", "STATUSES", "Camera", "Fields", "Tape", "run_file", "valid", "valid_event"]
 
 Fields = dict[str, Any]
 
@@ -86,6 +86,26 @@ class Camera:
         found = re.fullmatch(r"aof://runs/(RUN-[0-9a-f-]+)/([a-z.]+)", ref)
         assert found is not None, ref
         return run_file(self.room.root, found[1], found[2]).read_text()
+
+
+class Tape:
+    """The portable log of a room."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def lines(self, task_id: str | None = None, kind: str | None = None) -> list[Fields]:
+        """What it has of a task, under a name."""
+        found: list[Fields] = self._room.idle(self._room.fabric.portable_log, task_id, type=kind)["events"]
+        return [valid_event(line) for line in found]
+
+    def types(self, task_id: str) -> list[str]:
+        """The names of a task's events, in order and without their common part."""
+        return [line["type"].removeprefix("task.") for line in self.lines(task_id)]
+
+    def count(self, task_id: str, kind: str) -> int:
+        """How often a name comes."""
+        return self.types(task_id).count(kind)
 
 
 def run_file(root: Path, run_id: str, name: str) -> Path:

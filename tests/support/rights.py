@@ -133,7 +133,7 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("archive", "done", "archive"),
     *_both("unarchive", "archived", "unarchive"),
     *_both("reopen", "archived", "reopen"),
-    *_both("bulk", "free", "cancel many", action="cancel", reason="no"),
+    *_both("bulk", "free", "cancel many", command="cancel", reason="no"),
     *_both("undo", "free", "undo the last change of a task"),
     *_both("dep_add", "free", "add a dependency"),
     *_both("dep_remove", "waiting", "remove a dependency"),

@@ -85,16 +85,16 @@ def second_thoughts(tape: Tape) -> None:
 def many(tape: Tape) -> None:
     first, second, third = (tape.task(f"Many {number}", tags=["many"]) for number in range(3))
     tape.elsewhere.claim(third, agent="bob")
-    tape.ask("bulk", action="edit", tag="many", changes={"priority": "high", "tags": ["much"]}, dry_run=True)
-    tape.ask("bulk", action="edit", tag="many", changes={"priority": "high", "tags": ["much"]})
-    tape.ask("bulk", action="archive", task_ids=[first, second])
-    tape.ask("bulk", action="cancel", task_ids=[first, second], reason="no", expect_revs={first: 1})
-    tape.ask("bulk", action="retry", task_ids=[second], reason="again")
-    tape.refused("bulk", "invalid", action="cancel")
-    tape.refused("bulk", "invalid", action="cancel", limit=3, archived=True)
-    tape.refused("bulk", "invalid", action="cancel", task_ids=[first], status="ready")
-    tape.refused("bulk", "invalid", action="retry", task_ids=[first])
-    tape.refused("bulk", "task_not_found", action="cancel", task_ids=[first, MISSING])
+    tape.ask("bulk", command="edit", tag="many", changes={"priority": "high", "tags": ["much"]}, dry_run=True)
+    tape.ask("bulk", command="edit", tag="many", changes={"priority": "high", "tags": ["much"]})
+    tape.ask("bulk", command="archive", task_ids=[first, second])
+    tape.ask("bulk", command="cancel", task_ids=[first, second], reason="no", expect_revs={first: 1})
+    tape.ask("bulk", command="retry", task_ids=[second], reason="again")
+    tape.refused("bulk", "invalid", command="cancel")
+    tape.refused("bulk", "invalid", command="cancel", limit=3, archived=True)
+    tape.refused("bulk", "invalid", command="cancel", task_ids=[first], status="ready")
+    tape.refused("bulk", "invalid", command="retry", task_ids=[first])
+    tape.refused("bulk", "task_not_found", command="cancel", task_ids=[first, MISSING])
 
 
 def moving_in(tape: Tape) -> None:

@@ -52,6 +52,26 @@ def test_every_part_that_a_task_is_created_with_comes_back_and_a_bad_part_leaves
     assert contents(door.root) == kept
 
 
+@requirement("task.events.created")
+@pytest.mark.parametrize("surface", ["python", "cli", "mcp", "http", "file"])
+def test_a_new_task_is_announced_once_and_first_however_it_comes_in(doors: Doors, surface: str) -> None:
+    if surface == "file":
+        door, task_id = doors["python"], "TASK-2026-03-02-901"
+        path = door.root / f"tasks/ready/{task_id}.md"
+        path.write_text('---\ntitle: "By hand"\n---\n\nWritten in an editor.\n', encoding="utf-8")
+        door.elsewhere.sync()
+    else:
+        door = doors[surface]
+        made = door.ask("create", title="New", brief="Do it.", key="only once")
+        assert isinstance(made, dict)
+        task_id = made["taskId"]
+        assert door.ask("create", title="New", brief="Do it.", key="only once") == made
+    first, *others = door.elsewhere.portable_log(task_id)["events"]
+    assert (first["type"], first["taskId"]) == ("task.created", task_id)
+    assert first["payload"]["title"] in ("New", "By hand")
+    assert "task.created" not in [line["type"] for line in others]
+
+
 @pytest.mark.parametrize("surface", ["python", "cli", "mcp", "http"])
 def test_the_hint_of_an_incomplete_completion_works_on_every_surface(doors: Doors, surface: str) -> None:
     door = doors[surface]

@@ -19,12 +19,14 @@ from mcp.client.streamable_http import streamable_http_client
 
 from aof.app.fabric import Fabric
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support.portable import valid
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.waiting import eventually
 from tests.support.workflows import hop, template
+from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, Refusal, mcp_session, new_token, of_tool
 
 LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
@@ -281,3 +283,28 @@ def test_a_session_keeps_every_hop_that_it_holds_and_ends_each_by_name(fabric: F
     eventually(lambda: workflow_of(fabric.get(task_id)).hop("b").lease is None)
     flow = workflow_of(fabric.get(task_id))
     assert (flow.hop("a").status, flow.hop("b").status, flow.hop("b").failures) == ("done", "ready", 1)
+
+
+@requirement("task.record.context-ids")
+def test_a_task_names_the_session_that_it_was_created_in_and_otherwise_none(http: OverHttp, doors: Doors) -> None:
+    def context(fabric: Fabric, task_id: str) -> tuple[str, ...]:
+        (task,) = [one for one in valid(fabric.snapshot())["tasks"] if one["taskId"] == task_id]
+        return task["sessionId"], task["threadId"], task["turnId"]
+
+    fabric, session = http.elsewhere, _RawSession(http)
+    asked = {"title": "In a session", "brief": "Do it.", "key": "once"}
+    one, two = (session.call("aof_dispatch", asked | {"key": key})["taskId"] for key in ("once", "twice"))
+    name, *rest = context(fabric, one)
+    assert name.startswith("MCP-")
+    assert rest == ["unknown", "unknown"]
+    assert session.headers["Mcp-Session-Id"] not in json.dumps(fabric.show(one)), "a session is not for others to use"
+    assert context(fabric, two) == context(fabric, one)
+    other = _RawSession(http)
+    assert other.call("aof_dispatch", asked)["taskId"] == one, "the same request, from another session"
+    assert context(fabric, other.call("aof_dispatch", asked | {"key": "3"})["taskId"])[0] not in (name, "unknown")
+    said = {"sessionId": "chat-7", "threadId": "t-1", "turnId": "5"}
+    given = session.call("aof_dispatch", asked | {"key": "4", "metadata": said})["taskId"]
+    assert context(fabric, given) == ("chat-7", "t-1", "5")
+    plain = doors["cli"].ask("create", title="From the command line")
+    assert isinstance(plain, dict)
+    assert context(doors["cli"].elsewhere, plain["taskId"]) == ("unknown", "unknown", "unknown")

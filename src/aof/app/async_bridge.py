@@ -21,6 +21,7 @@ from aof.app.faults import record
 from aof.app.operations.rows.org import SendParams
 from aof.app.operations.rows.tasks import ClaimParams
 from aof.app.operations.spec import Params
+from aof.app.portable.feed import PortableFeed
 from aof.core.errors.base import AofError
 from aof.core.errors.tasks import NothingReady
 
@@ -34,13 +35,14 @@ _LONG_SEND = 10  # messages; more of them take a while, and leave threads to the
 
 
 class Follower:
-    """One look at the log for all who wait: many cost one thread, and none costs none."""
+    """One look at the log for all who wait: many cost one thread, and none costs none. `portable` is for all, too."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
         self.head = 0
         self.trying = anyio.CapacityLimiter(_AT_ONCE)
         self.sending = anyio.CapacityLimiter(_AT_ONCE)
+        self.portable = PortableFeed(fabric.store.events)
         self._news = anyio.Event()
         self._waiting = 0
         self._wanted = anyio.Event()

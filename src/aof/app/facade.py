@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.fabric import Services
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import ClaimedRun
-    from aof.app.runs.grant import Grant
+    from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
-    from aof.app.services import Services
     from aof.app.tasks.bulk import BulkReport
     from aof.app.tasks.undo import Undone
     from aof.app.workflows.view import Portrait
@@ -95,12 +94,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
         return self.services.queries.list(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def blocked(
@@ -110,12 +136,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """What is blocked, and why."""
         return self.services.queries.blocked(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def status(
@@ -126,12 +179,82 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Summary:
         """Counts by status."""
         return self.services.queries.status(
-            compact=compact, status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            compact=compact,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def claimable(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
+        archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> int:
+        """How many tasks in `ready` wait for nothing."""
+        return self.services.queries.claimable(
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def running(self) -> tuple[Task, ...]:
@@ -145,12 +268,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> tuple[Task, ...]:
         """Whole records, without their bodies: for views that draw more of a task than a row has."""
         return self.services.queries.tasks(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def branches(
@@ -160,12 +310,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Sequence[tuple[str, str]]:
         """The IDs of the tasks that match, children below their parents, each with the branch that leads to it."""
         return self.services.queries.branches(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def relatives(self, task_ids: Sequence[str]) -> dict[str, Task]:
@@ -173,7 +350,10 @@ class Facade:
         return self.services.queries.relatives(task_ids)
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in.
+
+        The lease of a task goes by its ID, that of a hop by the place of its run, `ID/hops/HOP`.
+        """
         return self.services.queries.lease_ends(task_ids)
 
     def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
@@ -199,15 +379,42 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """What could be claimed right now, most urgent first; with `agent`, by that one.
 
         A gated task that runs is among it where a hop of it is free.
         """
         return self.services.queue.ready(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def held_back(
@@ -217,12 +424,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> tuple[Row, ...]:
         """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
         return self.services.queue.held_back(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def create(
@@ -244,6 +478,7 @@ class Facade:
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
         visibility: str = "foreground",
+        due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
         backlog: bool = False,
@@ -269,6 +504,7 @@ class Facade:
             profile=profile,
             resource=resource,
             visibility=visibility,
+            due=due,
             owner=owner,
             max_attempts=max_attempts,
             backlog=backlog,
@@ -299,13 +535,17 @@ class Facade:
         self,
         task_id: str,
         *,
+        parent_id: str | None = None,
+        clear: Sequence[str] = (),
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
         **changes: Any,
     ) -> Edited:
-        """Change title, description, priority, routing and the like."""
-        return self.services.expecting(expect_rev).tasks.edit(task_id, key=key, actor=actor, **changes)
+        """Change title, description, priority, routing and the like; what `clear` names is taken away."""
+        return self.services.expecting(expect_rev).tasks.edit(
+            task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
+        )
 
     def cancel(
         self,
@@ -454,7 +694,7 @@ class Facade:
 
     def bulk(
         self,
-        action: str,
+        command: str,
         *,
         task_ids: Sequence[str] = (),
         reason: str | None = None,
@@ -467,12 +707,23 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> BulkReport:
         """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
         return self.services.many.bulk(
-            action,
+            command,
             task_ids=task_ids,
             reason=reason,
             changes=changes,
@@ -484,8 +735,19 @@ class Facade:
             agent=agent,
             tag=tag,
             search=search,
-            limit=limit,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
             archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def undo(
@@ -504,17 +766,19 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
         return self._held(
             self.services.expecting(expect_rev).runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, actor=actor
+                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
 
@@ -527,6 +791,10 @@ class Facade:
     ) -> Beaten:
         """Show that the run's worker lives."""
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
+
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        return self.services.runs.renew_kept(task_id)
 
     def release(
         self,
@@ -734,9 +1002,9 @@ class Facade:
         """
         return self.services.messages.send(*messages, run=run)
 
-    def remark(self, kind: str, payload: dict[str, Any]) -> None:
-        """Put a remark about the service into the log, which concerns no task."""
-        return self.services.messages.remark(kind, payload)
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+        return self.services.messages.remark(kind, payload, task_id)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
         """Carry out what runs have reported: all of them, or those of one agent.
@@ -1555,12 +1823,40 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Exported:
         """The tasks that match, as JSON or as a table of comma-separated values."""
         return self.services.interchange.export_tasks(
-            format, status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            format,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
@@ -1580,6 +1876,18 @@ class Facade:
     ) -> dict[str, Any]:
         """What happened, in the words of the agent task contract; what has no such word is left out."""
         return self.services.portable.portable_log(task_id, after=after, type=type, limit=limit)
+
+    def portable_follow(
+        self,
+        task_id: str | None = None,
+        *,
+        after: int = 0,
+        type: str | None = None,
+        limit: int | None = None,
+        timeout: float = 60.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+        return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
 
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""

@@ -319,7 +319,9 @@ def test_only_a_maintainer_imports_finished_work_where_names_are_bound() -> None
 
 
 def test_an_exported_table_can_be_imported_elsewhere(fabric: Fabric) -> None:
-    first = fabric.create("=HYPERLINK(1)", brief='-5 of, "these"\nlines', tags=["a", "b"], priority="high").task_id
+    first = fabric.create(
+        "=HYPERLINK(1)", brief='-5 of, "these"\nlines', tags=["a", "b"], priority="high", due="2026-05-01"
+    ).task_id
     second = fabric.create("Second", depends_on=[first], parent_id=first, metadata={"x": 1}).task_id
     exported = fabric.export_tasks("csv")
     assert (exported.total, exported.not_mapped) == (2, {"metadata": 1})
@@ -329,6 +331,7 @@ def test_an_exported_table_can_be_imported_elsewhere(fabric: Fabric) -> None:
     ids = _ids(report)
     task = other.get(ids[first])
     assert (task.title, task.priority, task.routing.tags) == ("=HYPERLINK(1)", "high", ("a", "b"))
+    assert task.due == fabric.get(first).due is not None
     assert task.body == '-5 of, "these"\nlines\n'
     assert (other.get(ids[second]).depends_on, other.get(ids[second]).parent_id) == ((ids[first],), ids[first])
 

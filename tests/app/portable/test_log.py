@@ -8,36 +8,15 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.errors.base import AofError
 from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
 from tests.support.messages import Post, report
-from tests.support.portable import EVENTS, Camera, valid_event
+from tests.support.portable import EVENTS, Camera, Tape
 from tests.support.portable import STATUSES as NORMALIZED
 from tests.support.requirements import requirement
 from tests.support.room import Room
-
-Line = dict[str, Any]
-
-
-class Tape:
-    """The portable log of a room."""
-
-    def __init__(self, room: Room) -> None:
-        self._room = room
-
-    def lines(self, task_id: str | None = None, kind: str | None = None) -> list[Line]:
-        """What it has of a task, under a name."""
-        found: list[Line] = self._room.idle(self._room.fabric.portable_log, task_id, type=kind)["events"]
-        return [valid_event(line) for line in found]
-
-    def types(self, task_id: str) -> list[str]:
-        """The names of a task's events, in order and without their common part."""
-        return [line["type"].removeprefix("task.") for line in self.lines(task_id)]
-
-    def count(self, task_id: str, kind: str) -> int:
-        """How often a name comes."""
-        return self.types(task_id).count(kind)
 
 
 @pytest.fixture
@@ -316,12 +295,25 @@ def test_nothing_is_completed_before_the_last_commit(room: Room, tape: Tape, pos
     assert tape.types(task_id)[-1] == "completed"
 
 
-def test_a_wrong_format_and_following_are_refused_with_the_right_call(aof: Aof) -> None:
+def test_a_wrong_format_is_refused_with_the_right_call(aof: Aof) -> None:
     said = aof("log", "--format", "xml")
     assert said.code == 2
     assert "agentruntime" in said.error["hint"]
-    assert aof("log", "--format", "agentruntime", "--follow").code == 2
     assert aof("log", "--format", "native").data["events"] == []
+
+
+def test_following_begins_with_the_past_and_ends_when_nothing_comes(room: Room, fabric: Fabric) -> None:
+    one, two = room.task(), room.task("blocked")
+    every = fabric.portable_log()["events"]
+    assert list(fabric.portable_follow(timeout=0)) == every
+    assert list(fabric.portable_follow(after=2, limit=3, timeout=0)) == every[-3:]
+    assert list(fabric.portable_follow(limit=0, timeout=0)) == []
+    assert list(fabric.portable_follow(two, type="task.blocked", timeout=0)) == every[-1:]
+    following = fabric.portable_follow(after=every[-1]["sequence"], timeout=0)
+    fabric.edit(one, title="News")
+    assert [line["type"] for line in following] == ["task.updated"]
+    with pytest.raises(AofError):
+        list(fabric.portable_follow("999", timeout=0))
 
 
 def test_the_last_so_many_events_can_be_asked_for(room: Room, fabric: Fabric) -> None:

@@ -1,23 +1,30 @@
-"""What a session holds: the runs that its agent has claimed are kept alive, and end with it.
+"""What all connections of one MCP server share, and what a session holds: the runs that its agent has claimed.
 
 Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
-nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it.
+nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it. The
+fabric is synchronous; every call to it goes through `Hub.ask`. Must not know what a tool does.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.from_thread
+import anyio.to_thread
 import msgspec
+from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aof.adapters.mcp.presence import SESSION_HEADER
-from aof.adapters.mcp.server_state import Hub
+from aof._support.hashing import hexdigest
+from aof.adapters.mcp.presence import SESSION_HEADER, Presence
+from aof.app.async_bridge import Follower
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import Operation, Params
@@ -25,23 +32,71 @@ from aof.core.errors.base import AofError
 from aof.core.errors.org import ActorMismatch
 from aof.core.model.ids import task_of_run
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.runs.authentication import lease_of
 
+_Result = TypeVar("_Result")
+CallerOf = Callable[[Any], Caller]
 _STATE = "aof.session"
+_KEEP_HEADER = "aof-keep"
 _BEATS_PER_LEASE = 3
 _SHORTEST = 0.05  # seconds between two beats
 _log = logging.getLogger(__name__)
 
 
+class Hub:
+    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it.
+
+    `keep` says that what is claimed outlives its session unless the claim says otherwise.
+    """
+
+    def __init__(
+        self,
+        follower: Follower,
+        caller_of: CallerOf,
+        tiers: tuple[str, ...],
+        presence: Presence | None = None,
+        *,
+        keep: bool = False,
+    ) -> None:
+        self.follower = follower
+        self.fabric = follower.fabric
+        self.caller_of = caller_of
+        self.tiers = tiers
+        self.presence = presence or Presence()
+        self.keep = keep
+        self.bus = InMemorySubscriptionBus()
+        self.sessions: set[Session] = set()
+        self.stopping = False
+        self.background: TaskGroup | None = None
+
+    async def ask(self, function: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
+        """Call something synchronous without holding up the others."""
+        return await anyio.to_thread.run_sync(partial(function, *given, **named), abandon_on_cancel=True)
+
+    def start(self, work: Callable[..., Any], *given: Any) -> None:
+        """Let something run beside the requests, for as long as the server does."""
+        assert self.background is not None
+        self.background.start_soon(work, *given)
+
+
 class Session:
     """One agent's connection."""
 
-    def __init__(self, hub: Hub, caller: Caller, run: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        caller: Caller,
+        run: str | None = None,
+        name: str | None = None,
+        by_client: Mapping[str, str] | None = None,
+    ) -> None:
         self.caller = caller
+        self._by_client = by_client or {}
         self._name = name
         self._hub = hub
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
+        self._kept: set[str] = set()  # the runs that outlive the session
         self._secrets: dict[str, str] = {}
         self._given = {task_of_run(run): run} if run else {}
         self._first: str | None = None  # the name that a session without one has used first; empty for the default
@@ -53,6 +108,18 @@ class Session:
     def name(self) -> str | None:
         """Its ID, where the transport gives it one."""
         return self._name
+
+    @property
+    def _conversation(self) -> str | None:
+        """What its tasks call it: always the same, and no help to anybody who would take the session over."""
+        return None if self._name is None else f"MCP-{hexdigest(self._name.encode())[:16]}"
+
+    def meet(self, client: str) -> None:
+        """Take the name that the settings give to this client, if they give it one. The first request decides."""
+        actor = next((actor for part, actor in self._by_client.items() if part in client.lower()), None)
+        self._by_client = {}
+        if actor is not None:
+            self.caller = msgspec.structs.replace(self.caller, actor=actor, session=actor, default=False)
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -76,6 +143,8 @@ class Session:
             return
         status = getattr(result, "status", None)
         if operation.name == "claim":
+            if result.kept:
+                self._kept.add(result.run_id)
             self._hold(task_id, result.run_id, result.expires_at)
         elif status is not None and self._runs_of(task_id):
             self._forget(task_id, over=status != "in-progress")
@@ -100,13 +169,14 @@ class Session:
     def _drop(self, run: str) -> None:
         self._claimed.pop(run, None)
         self._secrets.pop(run, None)
+        self._kept.discard(run)
 
     def speaker(self, operation: Operation, params: Params, caller: Caller) -> Caller:
         """Who a call of this session comes from: where callers are bound, its first name is its name for good."""
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
         self._begin_turn(operation, caller)
-        return msgspec.structs.replace(caller, kept=self.secrets)
+        return msgspec.structs.replace(caller, kept=self.secrets, conversation=self._conversation)
 
     def _begin_turn(self, operation: Operation, caller: Caller) -> None:
         """The turn of an agent begins with its first call; `prime` says so itself."""
@@ -161,19 +231,25 @@ class Session:
 
     async def end(self) -> None:
         """The session is over: what it reported is carried out, and what it held without a report fails by name."""
-        held, self._claimed = self._claimed, {}
+        held, self._claimed = self._claimed.keys() - self._kept, {}
         self._hub.sessions.discard(self)
         if self._name is not None:
             self._hub.presence.forget(self._name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
-        for agent in self._turns:
+        for agent in () if self._kept else self._turns:  # the turn goes on with what is kept
             await self._hub.ask(self._hub.fabric.as_actor(agent).turn_ended, agent, "mcp")
         for run in held:
             try:
                 await self._hub.ask(self._as_holder(run).session_end, run=run)
             except AofError as error:
                 _log.debug("%s could not be ended: %s", run, error.message)
+
+
+def keeps_claims(hub: Hub, ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether this connection wants its claims to outlive its sessions: some clients open one for each call."""
+    headers = getattr(ctx.request, "headers", None)
+    return hub.keep or (headers is not None and headers.get(_KEEP_HEADER, "").strip().lower() == "true")
 
 
 def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | None) -> tuple[Caller, Session | None]:
@@ -183,6 +259,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     callers name their runs.
     """
     if alone is not None:
+        told = ctx.session.client_params
+        alone.meet(told.client_info.name if told is not None else "")
         return alone.caller, alone
     caller = hub.caller_of(ctx.request)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:

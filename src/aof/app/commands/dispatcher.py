@@ -19,9 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.context import Environment, Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Moved
     from aof.core.model.commands import OnTask
@@ -41,6 +40,11 @@ class Dispatcher:
     def actor(self) -> str:
         """The name of the caller."""
         return self._principal.actor
+
+    @property
+    def conversation(self) -> str | None:
+        """The session or context that the call belongs to, where one was named."""
+        return self._principal.conversation
 
     def dispatch(self, command: OnTask) -> Done:
         """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""

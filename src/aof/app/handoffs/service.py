@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.core.handoffs.lifecycle.aggregation import Group

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import ryaml
 
+from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.queries import history
 from aof.app.tasks.service import with_new_id
@@ -26,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.queries.filters import Filters
     from aof.core.model.task import Task
 
@@ -85,7 +86,7 @@ class InterchangeService:
     ) -> Imported:
         """Create the tasks of another tool that are not here yet; nothing changes if the source is not sound."""
         try:
-            given = [msgspec.convert(file, SourceFile) for file in files]
+            given = [msgspec.convert(file, prepare_type(SourceFile)) for file in files]
         except msgspec.ValidationError as error:
             raise InvalidInput(f"'files' is wrong: {error}", "give each file as an object with name and text") from None
         reading = sources.read(source, given, _yaml)
@@ -220,6 +221,7 @@ def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:
         "priority": task.priority,
         "tags": list(task.tags),
         "owner": task.owner,
+        "due": task.due,
         "acceptance": list(task.acceptance),
         "metadata": {"source": about},
         "key": key,
@@ -229,7 +231,7 @@ def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:
 _TABLED = frozenset(
     {
         "schemaVersion", "id", "title", "status", "priority", "rev", "createdAt", "updatedAt", "lastTransitionAt",
-        "createdBy", "owner", "parentId", "dependsOn", "routing", "endedAt", "body",
+        "createdBy", "owner", "parentId", "dependsOn", "routing", "due", "endedAt", "body",
     }
 )  # fmt: skip
 

@@ -9,17 +9,16 @@ from aof.app.operations import results
 from aof.app.runs import recovery
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.messages import session
-from aof.core.model import events, workflow_state
+from aof.core.model import events, workflow
 from aof.core.model.ids import task_of_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Applied, Sent
     from aof.core.model.events import Event
@@ -71,9 +70,9 @@ class MessageService:
                 here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
         return tuple(answers)
 
-    def remark(self, kind: str, payload: dict[str, Any]) -> None:
-        """Put a remark about the service into the log, which concerns no task."""
-        draft = events.Draft(type=kind, task_id="", payload=payload)
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+        draft = events.Draft(type=kind, task_id=task_id, payload=payload)
         router.record(self._environment.store, self._environment.clock, draft, self._principal.actor)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
@@ -149,5 +148,5 @@ def _of_hops(before: Task, after: Task, events: tuple[Event, ...]) -> Iterator[A
 
 def _agent_of(task: Task, agent: str | None, run: str | None) -> str:
     """Whose session on the task this is about; nobody's: empty."""
-    held = workflow_state.leases(task) if task.gated else filter(None, (task.lease,))
+    held = workflow.leases(task) if task.gated else filter(None, (task.lease,))
     return next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), "")

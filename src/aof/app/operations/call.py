@@ -30,7 +30,8 @@ class Caller(msgspec.Struct, frozen=True):
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
     `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
     name, and it acts for no one else.
-    `scope` says which operations are allowed; `token` is the ID of the token that the call came with.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with. `conversation`
+    names the session or context that the call belongs to.
     """
 
     actor: str
@@ -42,6 +43,7 @@ class Caller(msgspec.Struct, frozen=True):
     default: bool = False
     scope: Scope = "admin"
     token: str | None = None
+    conversation: str | None = None
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -103,20 +105,23 @@ def perform(
     if problem := limits.name("actor", actor):
         raise problem
     principal = fabric.services.principal.but(actor=actor, run=None)  # not for the serving process's own run
+    principal.conversation = caller.conversation
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
-    if run_of is not None and operation.runs:
+    if run_of is not None and (operation.runs or operation.acts):
         principal = principal.but(run_of=run_of)
     if operation.effect != "read":
         known = _identity(caller, worker=operation.runs, binds=binds)
         principal = principal.but(known=known, secret=None)
     view = fabric.on_behalf_of(principal)
-    if operation.ask is not None:
-        return operation.ask(view, values)
-    return getattr(view, operation.name)(**values)
+    result = operation.ask(view, values) if operation.ask is not None else getattr(view, operation.name)(**values)
+    if operation.effect == "read" and "task_id" in values:
+        known = _identity(caller, worker=True, binds=fabric.binds_callers)
+        fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
+    return result
 
 
 def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:

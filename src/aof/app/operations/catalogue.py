@@ -9,10 +9,8 @@ from typing import Final
 
 from aof.app.operations.rows import (
     audit,
-    bulk,
     control,
     handoffs,
-    interchange,
     jobs,
     maintenance,
     org,
@@ -22,6 +20,7 @@ from aof.app.operations.rows import (
     tasks,
     workflows,
 )
+from aof.app.operations.rows.batches import bulk, interchange
 from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 

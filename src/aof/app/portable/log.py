@@ -12,12 +12,12 @@ from typing import Any
 from aof.app.portable.task_histories import Life, Lives
 from aof.app.portable.view_source import as_logged
 from aof.app.portable.vocabulary import SCHEMA_VERSION, UNKNOWN
-from aof.core.model.events import Event
+from aof.core.model.events import DELEGATED, Event
 from aof.core.model.times import millis
 
 Named = tuple[str, dict[str, Any]] | None
 _ATTEMPT = "task.attempt."
-_HIDDEN = ("workLog", "key", "layout", "secretDigest")
+_HIDDEN = ("workLog", "key", "layout", "secretDigest", "keptBy")
 _WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}
 
 
@@ -43,7 +43,7 @@ def lines(events: Iterable[Event]) -> Iterator[dict[str, Any]]:
 
 def _line(lives: Lives, life: Life, event: Event, named: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     name, payload = named
-    life = lives.by_id.get(payload.get("parentTaskId", ""), life) if name == "task.delegated" else life
+    life = lives.by_id.get(payload.get("parentTaskId", ""), life) if name == DELEGATED else life
     line: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "type": name,
@@ -84,9 +84,11 @@ def _created(life: Life | None, event: Event) -> Named:
     return "task.created", {name: value for name, value in told.items() if value is not None}
 
 
-def _updated(_life: Life | None, event: Event) -> Named:
-    """What was changed, by name only: bodies are not for events."""
+def _updated(life: Life | None, event: Event) -> Named:
+    """What was changed, by name only: bodies are not for events. A task that came to be at a peer is one to name."""
     changed = list(event.payload.get("fields", ()))
+    if changed == ["metadata"] and (peer := _new_peer(life, event)) is not None:
+        return DELEGATED, peer
     if changed == ["parentId"]:
         return "task.dependency.updated", {
             "kind": "parent",
@@ -99,6 +101,18 @@ def _unarchived(_life: Life | None, event: Event) -> Named:
     return "task.updated", {"changed": ["archived"], "by": event.agent or event.actor}
 
 
+def _new_peer(life: Life | None, event: Event) -> dict[str, Any] | None:
+    """The task at a peer that is known by its ID from this event on."""
+    assert life is not None
+    for name, value in (event.payload["changes"]["metadata"] or {}).items():
+        if name.partition(":")[0] == "remote" and isinstance(value, dict) and value.get("remoteTaskId"):
+            before = life.task.metadata.get(name)
+            if not isinstance(before, dict) or before.get("remoteTaskId") != value["remoteTaskId"]:
+                agent = value.get("remoteAgentRef", UNKNOWN)
+                return {"kind": "peer", "targetId": value["remoteTaskId"], "agent": agent}
+    return None
+
+
 def _delivery(_life: Life | None, event: Event) -> Named:
     return "task.progress", {"deliveryState": _plain(event)}
 
@@ -108,11 +122,23 @@ def _linked(_life: Life | None, event: Event) -> Named:
 
 
 def _delegated(_life: Life | None, event: Event) -> Named:
+    """By a message: the parent hands a child over."""
     request = event.payload.get("request")
     if "handoffId" not in event.payload or not isinstance(request, dict):
         return None
-    told = {"targetId": event.task_id, "handoffId": event.payload["handoffId"], "agent": request["toAgent"]}
-    return "task.delegated", told | {"parentTaskId": request["parentTaskId"]}
+    told = {"kind": "handoff", "targetId": event.task_id, "handoffId": event.payload["handoffId"]}
+    return DELEGATED, told | {"agent": request["toAgent"], "parentTaskId": request["parentTaskId"]}
+
+
+def _handed(_life: Life | None, event: Event) -> Named:
+    """By the engine: the task itself goes to another agent."""
+    told = event.payload["handoff"]
+    return DELEGATED, {
+        "kind": "handoff",
+        "targetId": told["to_agent"],
+        "handoffId": event.payload["handoffId"],
+        "handoffType": told["type"],
+    }
 
 
 def _moved(life: Life | None, event: Event) -> Named:
@@ -184,7 +210,7 @@ _MOVES: dict[str, Callable[[Life, Event], Named]] = {
 }
 _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     **dict.fromkeys(("task.accepted", "task.queued", "task.progress", "task.retrying", "task.cancel_requested"), _same),
-    **dict.fromkeys(("task.timed_out", "task.lost", "task.archived", "task.dependency.updated"), _same),
+    **dict.fromkeys(("task.timed_out", "task.lost", "task.archived", "task.dependency.updated", DELEGATED), _same),
     **dict.fromkeys((f"{_ATTEMPT}started", f"{_ATTEMPT}completed", f"{_ATTEMPT}failed"), _same),
     "task.created": _created,
     "task.restored": _created,
@@ -195,4 +221,5 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.transitioned": _moved,
     "task.delivery.updated": _delivery,
     "delegation.requested": _delegated,
+    "handoff.initiated": _handed,
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+
 from aof._support import gc_pause
 from aof.app.portable import log, snapshot, task_histories, view_source
 from aof.app.queries import history
@@ -15,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.app.portable.task_histories import Lives
     from aof.core.model.run import Heartbeat
 
@@ -45,18 +48,46 @@ class PortableService:
         limit: int | None = None,
     ) -> dict[str, Any]:
         """What happened, in the words of the agent task contract; what has no such word is left out."""
+        fits = self._wanted(task_id, after, type, limit)
+        with gc_pause.uncollected():
+            found = deque(filter(fits, log.lines(self._store.events())), maxlen=limit)
+        return {"events": list(found)}
+
+    def portable_follow(
+        self,
+        task_id: str | None = None,
+        *,
+        after: int = 0,
+        type: str | None = None,  # noqa: A002 - what it is called on every surface
+        limit: int | None = None,
+        timeout: float = 60.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+        fits, translation, seen = self._wanted(task_id, after, type, limit), log.Translation(), 0
+        past: deque[dict[str, Any]] = deque(maxlen=limit)
+        for event in self._store.events():
+            line, seen = translation.line(event), event.seq
+            if line is not None and fits(line):
+                past.append(line)
+            if limit is None and past:
+                yield past.pop()
+        yield from past
+        while self._store.wait(seen, timeout):
+            for event in self._store.events(seen):
+                line, seen = translation.line(event), event.seq
+                if line is not None and fits(line):
+                    yield line
+
+    def _wanted(
+        self, task_id: str | None, after: int, kind: str | None, limit: int | None
+    ) -> Callable[[dict[str, Any]], bool]:
+        """Which lines are asked for; refuses a limit that is none, and a task that is not there."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
         wanted = self._environment.lookup.get(task_id).id if task_id is not None else None
-        with gc_pause.uncollected():
-            found = [
-                line
-                for line in log.lines(self._store.events())
-                if line["sequence"] > after and wanted in (None, line["taskId"]) and type in (None, line["type"])
-            ]
-        if limit is not None:
-            found = found[max(len(found) - limit, 0) :] if limit else []
-        return {"events": found}
+        return lambda line: (
+            line["sequence"] > after and wanted in (None, line["taskId"]) and kind in (None, line["type"])
+        )
 
     def _scene(self, at: int | None, say: Say) -> view_source.Scene:
         chart, lives = self._environment.chart.readable(), self._lives(at, say)

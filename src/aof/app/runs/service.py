@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
-from aof.app.runs import grant
-from aof.core.errors.base import Call, InvalidInput, Refused
+from aof.app.runs import claimed_run
+from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
+from aof.core.model.workflow import leases
+from aof.core.runs.authentication import kept_for
 from aof.core.validation import limits
 from aof.ports import store as ports
 
@@ -20,13 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.operations.results import Beaten, Moved, Reported
-    from aof.app.queries.ready_queue import ReadyQueue
-    from aof.app.runs.grant import Grant
+    from aof.app.queries.read_models import ReadyQueue
+    from aof.app.runs.claimed_run import Grant
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
@@ -59,17 +61,27 @@ class RunService:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
     ) -> Grant:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
-        ttl_ms = _ttl_ms(ttl)
-        given: dict[str, Any] = {"actor": actor, "agent": agent, "ttl_ms": ttl_ms, "worker": worker, "key": key}
+        given: dict[str, Any] = {
+            "actor": actor,
+            "agent": agent,
+            "ttl_ms": _ttl_ms(ttl),
+            "worker": worker,
+            "key": key,
+            "keep": keep,
+        }
         if task_id is not None:
-            one = given | {"task_id": self._environment.lookup.resolve(task_id), "hop": hop}
+            full = self._environment.lookup.resolve(task_id)
+            own = self._principal.run_of(full) if self._principal.run_of is not None else None
+            one = given | {"task_id": full, "hop": hop, "run": own}
             return self._patiently(lambda: self._claimed(one), wait)
         if self._principal.expect_rev is not None:
             raise InvalidInput(
@@ -121,11 +133,12 @@ class RunService:
     def _claimed(self, given: dict[str, Any]) -> Grant:
         done = self._dispatcher.dispatch(self._dispatcher.command(c.Claim, given))
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return grant.Grant(require_task(done), run or done.decision.run, done.secret)
+        again = done.decision.replayed is not None and given["key"] is None  # a key gives the same answer again
+        return claimed_run.Grant(require_task(done), run or done.decision.run, done.secret, again)
 
     def own_run(self) -> Grant:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
-        return grant.own(self._environment.lookup.get, self._principal.run)
+        return claimed_run.own(self._environment.lookup.get, self._principal.run)
 
     def heartbeat(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None
@@ -135,6 +148,14 @@ class RunService:
         beat = done.decision.heartbeat
         assert beat is not None
         return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        with suppress(AofError):  # it has ended meanwhile, or cannot be read: a look at it is none the worse
+            task = self._environment.lookup.get(task_id)
+            for lease in leases(task):
+                if kept_for(lease, self._principal.actor):
+                    self.heartbeat(task.id, run=lease.run_id)
 
     def release(
         self,

@@ -12,13 +12,14 @@ from collections.abc import Callable
 import msgspec
 
 from aof.app.commands import trust
+from aof.app.commands.context import Environment
 from aof.app.commands.dispatcher import Dispatcher
-from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, housekeeping, jobs, mail
+from aof.app.scheduler import handoff_steps, housekeeping
+from aof.app.scheduler.finished_tasks import FinishedTasks
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
@@ -27,18 +28,17 @@ from aof.core.model.ids import OURSELVES, attempt_of
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import held_leases
+from aof.core.model.workflow import held_leases
 from aof.core.runs.lease_clock import present
-from aof.core.scheduling.crew import STARTED, Crew, Nobody
-from aof.core.scheduling.org_crew import crew_of
+from aof.core.scheduling.crew import STARTED, Crew, Nobody, crew_of
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.core.scheduling.view import Action, LeftAlone, Plan, Snapshot
 from aof.ports.lists import Query
 
 _WHENEVER = "9999"  # the plan looks at the time itself
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
 _EXPLAINED = ("blocked", "review", "backlog")
-_GROUPS = ("running", "backlog", "ready", "blocked", "review")
+_GROUPS = ("running", "backlog", "ready", "blocked", "review", "finished")
 
 
 class Ticked(Result, frozen=True, kw_only=True):
@@ -69,7 +69,8 @@ class Tick:
         self._policy = environment.policy
         self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
         self._housekeeping = housekeeping.Housekeeping(environment)
-        self._jobs = jobs.JobSteps(environment, self._execute, self._faults)
+        self._finished = FinishedTasks(environment)
+        self._jobs = housekeeping.JobSteps(environment, self._execute, self._faults)
         self._job_due: int | None = None
         self._trouble: AofError | None = None
         self._unended = False
@@ -85,10 +86,11 @@ class Tick:
         if not dry_run:
             self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
-        mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
+        mailed = housekeeping.mail_escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, (*dispatched, *planned.actions, *mailed), planned.left, dry_run=True)
-        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot))}
+            kept, refused = self._foreseen(planned.actions)
+            return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
+        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot), *snapshot.finished)}
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
@@ -100,6 +102,22 @@ class Tick:
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
         return _told(self._sooner(planned), (*dispatched, *done, *mailed), tuple(left), dry_run=False)
+
+    def _foreseen(self, actions: tuple[Action, ...]) -> tuple[list[Action], list[LeftAlone]]:
+        """What `up` would do of a plan, and what it would refuse: it starts no command that nobody has trusted."""
+        kept: list[Action] = []
+        refused: list[LeftAlone] = []
+        for action in actions:
+            why_not = self._untrusted(action) if action.action == "assign" else None
+            if why_not is None:
+                kept.append(action)
+            else:
+                refused.append(LeftAlone(task_id=action.task_id, reason=why_not))
+        return kept, refused
+
+    def _untrusted(self, action: Action) -> str | None:
+        known = self._environment.chart.whole().by_id.get(action.agent or "")
+        return trust.untrusted(self._environment.trust, known) if known is not None else None
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -160,11 +178,13 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan", jobs.DISPATCH, jobs.READING)
+        waits = self._faults.waiting(
+            *_CARRIERS, *handoff_steps.STEPS, "plan", housekeeping.DISPATCH, housekeeping.READING
+        )
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        moments += filter(None, (planned.next_at, self._job_due, mail.next_due(self._environment)))
+        moments += filter(None, (planned.next_at, self._job_due, housekeeping.next_mail_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:
@@ -214,6 +234,7 @@ class Tick:
             ready=ready,
             blocked=others["blocked"],
             review=others["review"],
+            finished=self._finished.look(),
             free=frozenset(free | {task.id for task in promotable}),
         )
 
@@ -257,6 +278,9 @@ class Tick:
 
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
+
+    def _archive(self, action: Action, task: Task) -> str | None:
+        return self._did(c.ArchiveTask(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _accept(self, action: Action, task: Task) -> str | None:
         return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
@@ -313,9 +337,7 @@ class Tick:
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
-            known = self._environment.chart.whole().by_id.get(action.agent or "")
-            untrusted = trust.untrusted(self._environment.trust, known) if known is not None else None
-            return untrusted or f"{action.agent} is started by 'aof up'"
+            return self._untrusted(action) or f"{action.agent} is started by 'aof up'"
         return self._host.begin(task, action.agent, action.hop)
 
     def _cascade(self, action: Action, task: Task) -> str | None:
@@ -342,6 +364,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "sla_alert": Tick._alert,  # noqa: SLF001
     "gate_elapsed": Tick._accept,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
+    "archive": Tick._archive,  # noqa: SLF001
 }
 
 

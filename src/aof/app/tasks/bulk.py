@@ -17,20 +17,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Unpack
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.queries.filters import Filters
     from aof.core.model.events import Draft, Event
     from aof.core.model.task import Task
 
-_ACTIONS: dict[str, type[c.OnTask]] = {
+_COMMANDS: dict[str, type[c.OnTask]] = {
     "cancel": c.CancelTask,
     "archive": c.ArchiveTask,
     "retry": c.RetryTask,
     "edit": c.Edit,
 }
 _MOST = 1_000  # tasks of one call
-_NOT_NARROWING = frozenset({"limit", "archived", "sort", "order", "cursor"})
+_NOT_NARROWING = frozenset({"limit", "archived", "sort", "reverse", "cursor"})
 _ROUTING = ("agent", "role", "team", "tags")
 
 
@@ -57,7 +57,7 @@ class BulkItem(Result, frozen=True, kw_only=True, omit_defaults=True):
 class BulkReport(Result, frozen=True, kw_only=True):
     """One item per task. Of a dry run: what would become of them."""
 
-    action: str
+    command: str
     dry_run: bool
     total: int
     changed: int
@@ -75,7 +75,7 @@ class BulkService:
 
     def bulk(
         self,
-        action: str,
+        command: str,
         *,
         task_ids: Sequence[str] = (),
         reason: str | None = None,
@@ -87,8 +87,8 @@ class BulkService:
         **filters: Unpack[Filters],
     ) -> BulkReport:
         """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
-        given: dict[str, Any] = {"actor": actor, "key": key, **_given(action, reason, changes)}
-        chosen = self._chosen(action, task_ids, dict(filters))
+        given: dict[str, Any] = {"actor": actor, "key": key, **_given(command, reason, changes)}
+        chosen = self._chosen(command, task_ids, dict(filters))
         resolve = self._environment.lookup.resolve
         revisions = {resolve(part): rev for part, rev in (expect_revs or {}).items()}
         items: list[BulkItem] = []
@@ -98,15 +98,15 @@ class BulkService:
                 items.append(_item(self._environment.lookup.get(task_id), "skipped", error=stopped))
                 continue
             one = given | {"expect_rev": revisions.get(task_id)}
-            item, trouble = self._changed(_ACTIONS[action], task_id, one, dry_run=dry_run)
+            item, trouble = self._changed(_COMMANDS[command], task_id, one, dry_run=dry_run)
             items.append(item)
             stopped = trouble
-        return _report(action, items, dry_run=dry_run)
+        return _report(command, items, dry_run=dry_run)
 
-    def _chosen(self, action: str, task_ids: Sequence[str], filters: dict[str, Any]) -> list[str]:
+    def _chosen(self, command: str, task_ids: Sequence[str], filters: dict[str, Any]) -> list[str]:
         """The tasks that are meant; refused as a whole where that is nothing, everything, or not clear."""
         narrowing = {name for name, value in filters.items() if value and name not in _NOT_NARROWING}
-        shown = Call("bulk", {"action": action, "status": "ready", "tag": "…", "dry_run": True})
+        shown = Call("bulk", {"command": command, "status": "ready", "tag": "…", "dry_run": True})
         if task_ids and narrowing:
             raise InvalidInput("the tasks are given by their IDs and by a filter", "give one of them", shown)
         if task_ids:
@@ -125,7 +125,7 @@ class BulkService:
             raise InvalidInput(
                 f"{len(page.tasks):,} tasks match, and {_MOST:,} can be changed at once",
                 "narrow the filter, or give a limit",
-                Call("bulk", filters | {"action": action, "limit": _MOST, "dry_run": True}),
+                Call("bulk", filters | {"command": command, "limit": _MOST, "dry_run": True}),
             )
         return [task.id for task in page.tasks]
 
@@ -147,23 +147,23 @@ class BulkService:
         return _item(task, "changed" if facts else "unchanged", facts, also), None
 
 
-def _given(action: str, reason: str | None, changes: dict[str, Any] | None) -> dict[str, Any]:
-    """The values of the command; a refusal of what does not belong to the action."""
-    if problem := limits.choice("action", action, tuple(_ACTIONS)):
+def _given(command: str, reason: str | None, changes: dict[str, Any] | None) -> dict[str, Any]:
+    """The values of the command; a refusal of what does not belong to the command."""
+    if problem := limits.choice("command", command, tuple(_COMMANDS)):
         raise problem
-    if changes and action != "edit":
-        raise InvalidInput(f"'{action}' takes no changes", "use the action edit", Call("bulk", {"action": "edit"}))
-    if action == "edit":
+    if changes and command != "edit":
+        raise InvalidInput(f"'{command}' takes no changes", "use the command edit", Call("bulk", {"command": "edit"}))
+    if command == "edit":
         if not changes:
-            shown = Call("bulk", {"action": "edit", "tag": "…", "changes": {"priority": "high"}, "dry_run": True})
+            shown = Call("bulk", {"command": "edit", "tag": "…", "changes": {"priority": "high"}, "dry_run": True})
             raise InvalidInput("there is nothing to change", "say what", shown)
         routing = {name: changes[name] or None for name in _ROUTING if name in changes}
         rest = {name: value for name, value in changes.items() if name not in _ROUTING}
         return {"changes": rest | ({"routing": routing} if routing else {})}
-    if action == "archive":
+    if command == "archive":
         return {}
-    if action == "retry" and not reason:
-        shown = Call("bulk", {"action": "retry", "status": "deadletter", "reason": "…", "dry_run": True})
+    if command == "retry" and not reason:
+        shown = Call("bulk", {"command": "retry", "status": "deadletter", "reason": "…", "dry_run": True})
         raise InvalidInput("'reason' must not be empty", "say why", shown)
     return {"reason": reason}
 
@@ -189,10 +189,10 @@ def _item(
     )
 
 
-def _report(action: str, items: list[BulkItem], *, dry_run: bool) -> BulkReport:
+def _report(command: str, items: list[BulkItem], *, dry_run: bool) -> BulkReport:
     counts = {name: sum(item.outcome == name for item in items) for name in ("changed", "unchanged")}
     return BulkReport(
-        action=action,
+        command=command,
         dry_run=dry_run,
         total=len(items),
         changed=counts["changed"],

@@ -18,8 +18,8 @@ from aof.core.tasks.reversal import inverse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.core.model.events import Event
     from aof.core.model.task import Task
     from aof.core.tasks.reversal.inverse import Step

@@ -71,6 +71,12 @@ class NotUndoable(Refused):
     code = "not_undoable"
 
 
+class TaskRunning(Refused):
+    """Somebody runs the task, and that must end first."""
+
+    code = "task_running"
+
+
 class CancelRequested(Refused):
     """The task, or one above it, is being cancelled."""
 

@@ -78,7 +78,11 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 
 
 class Create(OnTask, frozen=True, kw_only=True):
-    """Create a task under an ID that was reserved for it."""
+    """Create a task under an ID that was reserved for it.
+
+    `conversation` is the session or context that the call came by. It is no part of the request: the same request may
+    be made again from another session.
+    """
 
     title: str
     body: str = ""
@@ -94,11 +98,13 @@ class Create(OnTask, frozen=True, kw_only=True):
     owner: str | None = None
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     acceptance: tuple[Any, ...] = ()
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
+    conversation: str | None = None
 
 
 class CreateGated(Create, frozen=True, kw_only=True):
@@ -114,10 +120,13 @@ class Attach(OnTask, frozen=True, kw_only=True):
 
 
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest.
+
+    With `keep` the claim outlives the session that makes it, and its caller is recognised by name.
+    """
 
     hop: str | None = None
-
+    keep: bool = False
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"
@@ -246,6 +255,8 @@ class RetryTask(OnTask, frozen=True, kw_only=True):
 
 class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
+
+    reason: str | None = None
 
 
 class UnarchiveTask(OnTask, frozen=True, kw_only=True):

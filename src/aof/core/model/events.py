@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
+DELEGATED: Final = "task.delegated"  # part of a task has gone to a child, or a worker was started for it
 DOCUMENT: Final = "document."  # what the types of events begin with that are about WORKLOG, MAILBOX or charter
 _REMARKS: Final = frozenset(
     {
@@ -21,6 +22,8 @@ _REMARKS: Final = frozenset(
         "context.refused",
         "file.refused",
         "http.authentication.failed",
+        "a2a.push.set",
+        "a2a.push.dropped",
         "agent.turn.began",
         "agent.turn.ended",
         "agent.unavailable",

@@ -22,6 +22,7 @@ class SchedulingPolicy:
     """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
 
     `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
+    `archive_ms` is how long a task that is done or cancelled stays before it is archived; None keeps it for good.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class SchedulingPolicy:
         promote: bool = True,
         patience_ms: Mapping[str, int] = _NONE,
         handoff_ms: int = 3_600_000,
+        archive_ms: int | None = None,
     ) -> None:
         self.max_concurrent = max_concurrent
         self.promote = promote
         self.patience_ms = patience_ms
         self.handoff_ms = handoff_ms
+        self.archive_ms = archive_ms
 
 
 class WorklogPolicy:
@@ -57,6 +60,7 @@ class Policy:
         self,
         *,
         lease_ttl_ms: int = 300_000,
+        kept_ttl_ms: int = 3_600_000,
         max_attempts: int = 3,
         retry_base_ms: int = 60_000,
         retry_factor: int = 3,
@@ -74,6 +78,7 @@ class Policy:
         worklog: WorklogPolicy = _KEPT,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
+        self.kept_ttl_ms = kept_ttl_ms
         self.max_attempts = max_attempts
         self.retry_base_ms = retry_base_ms
         self.retry_factor = retry_factor

@@ -12,11 +12,10 @@ from aof.core.model.ids import run_place
 from aof.core.model.run import lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
-from aof.core.scheduling.snapshot import Action
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, View
 from aof.core.workflows.timers import deadlines
 
 _OPEN: Final = ("ready", "running", "review")
@@ -113,13 +112,8 @@ def _taker(view: View, task: Task, hop: HopState) -> tuple[str | None, str]:
     named = view.crew.route_hop(task, hop.id, view.capacity.agents)
     if isinstance(named, Nobody):
         return None, f"is ready: {named.reason}"
-    reasons: list[str] = []
-    for agent in named:
-        why_not = view.unfit(agent)
-        if why_not is None:
-            return agent, ""
-        reasons.append(why_not)
-    return None, f"is ready: {reasons[0] if reasons else 'nobody can take it'}"
+    agent, why_not = view.first_fit(named)
+    return agent, f"is ready: {why_not}"
 
 
 def _said(hop: HopState, what: str) -> str:

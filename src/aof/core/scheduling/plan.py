@@ -18,10 +18,10 @@ from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
-from aof.core.scheduling.snapshot import Action, Plan, Snapshot
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, Plan, Snapshot, View
 from aof.core.tasks.graph import retry_at
 
+_MINUTE = 60_000
 _SHOWN = 5  # dependencies or files that a reason names
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
@@ -41,6 +41,7 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     view.actions += handoff_timers.planned(view)
     view.actions += health_checks.planned(view)
     view.actions += _retention(view)
+    _judge(view, snapshot.finished, FINISHED)
     return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
 
 
@@ -214,6 +215,26 @@ def _gate(view: View, task: Task) -> Verdict:
     return Action(action="gate_elapsed", task_id=task.id, reason="nobody objected within the delay of the charter")
 
 
+def _old(view: View, task: Task) -> Verdict:
+    """It ended so long ago that it need not stand among the others any longer."""
+    due = archive_at(task, view.policy.scheduling.archive_ms)
+    if due is None:
+        return None
+    if due > view.now:
+        view.again(due)
+        return f"is archived at {iso(due)}"
+    return Action(action="archive", task_id=task.id, reason=f"{task.status} since {_end(task)}")
+
+
+def archive_at(task: Task, archive_ms: int | None) -> int | None:
+    """The full minute from which a finished task may be archived: those of one minute are archived together."""
+    return None if archive_ms is None else -(-(millis(_end(task)) + archive_ms) // _MINUTE) * _MINUTE
+
+
+def _end(task: Task) -> str:
+    return task.ended_at or task.last_transition_at
+
+
 def _waiting(view: View, task: Task) -> Verdict:
     """What keeps a task in backlog or ready, whichever agent would do it."""
     if task.cancel is not None:
@@ -253,14 +274,11 @@ def _assign(view: View, task: Task) -> Verdict:
     named = view.crew.route(task, view.capacity.agents)
     if isinstance(named, Nobody):
         return named.reason
-    reasons: list[str] = []
-    for agent in named:
-        why_not = view.unfit(agent)
-        if why_not is None:
-            view.capacity.take(task, agent)
-            return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
-        reasons.append(why_not)
-    return reasons[0] if reasons else "nobody can take it"
+    agent, why_not = view.first_fit(named)
+    if agent is None:
+        return why_not
+    view.capacity.take(task, agent)
+    return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
 
 
 def _too_early(view: View, task: Task) -> str | None:
@@ -297,4 +315,5 @@ RUNNING: tuple[Rule, ...] = (
 BACKLOG: tuple[Rule, ...] = (_promote, _patience)
 READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
 BLOCKED: tuple[Rule, ...] = (_patience, _held)
+FINISHED: tuple[Rule, ...] = (_old,)
 REVIEW: tuple[Rule, ...] = (_hops, _gate, _patience, _reviewed)

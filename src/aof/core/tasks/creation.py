@@ -11,7 +11,7 @@ from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import IdTaken, KeyConflict
 from aof.core.evolve import work_log
 from aof.core.model.commands import Create
-from aof.core.model.events import SCHEMA_VERSION, Draft
+from aof.core.model.events import DELEGATED, SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
@@ -21,8 +21,9 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-# Known of the caller or of the task, and not a part of the request.
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "expect_rev", "undoes")
+# What is known of the caller or of the task, and not a part of the request.
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes")
+_ADDED: Final = ("due",)  # since the first keys were recorded: a request without it is what it was then
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
@@ -70,6 +71,10 @@ def born(records: Records, task_id: str, payload: dict[str, Any], now: int) -> t
     dead = dependencies.dead_dependency(records, tuple(fields.get("dependsOn", ())))
     if dead is not None:
         drafts.append(dependencies.hold_at_birth(task_id, dead, now, fields["status"]))
+    parent = fields.get("parentId")
+    if parent is not None:
+        told = {"kind": "child", "targetId": task_id, "parentTaskId": parent}
+        drafts.append(Draft(type=DELEGATED, task_id=task_id, payload=told))
     return tuple(drafts)
 
 
@@ -83,7 +88,8 @@ def _fields(command: Create, status: str, max_attempts: int) -> dict[str, Any]:
         "constraints": command.constraints,
         "profile": command.profile,
         "resource": command.resource,
-        "metadata": command.metadata,
+        "due": command.due,
+        "metadata": ({"sessionId": command.conversation} if command.conversation else {}) | command.metadata,
         "body": work_log.ended(command.body),
     }
     fields: dict[str, Any] = {
@@ -118,7 +124,7 @@ def digest(command: Create) -> str:
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     said = msgspec.to_builtins(request, order="deterministic")
-    for name in _NOT_SAID:
+    for name in (*_NOT_SAID, *(name for name in _ADDED if said[name] is None)):
         said.pop(name)
     return hexdigest(msgspec.json.encode(said))[:32]
 
@@ -152,6 +158,7 @@ def _malformed(command: Create) -> AofError | None:
         "visibility": command.visibility,
         "owner": command.owner,
         "resource": command.resource,
+        "due": command.due,
         "parentId": command.parent_id,
         "dependsOn": command.depends_on,
         "routing": _routing(command),

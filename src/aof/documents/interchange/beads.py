@@ -32,7 +32,7 @@ _PRIORITY: Final[Mapping[str, Priority]] = {
 _ABOUT: Final = ("issue_type", "created_at", "updated_at", "closed_at", "close_reason", "external_ref", "created_by")
 _USED: Final = (
     *_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority", "assignee",
-    "labels", "dependencies", "comments", "content_hash",
+    "labels", "dependencies", "comments", "content_hash", "due_at",
 )  # fmt: skip
 
 
@@ -69,6 +69,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
     model.set_priority(task, given.get("priority"), _PRIORITY)
     model.set_tags(task, [*model.listed(given.get("labels")), *_kind(given)])
     model.set_owner(task, model.listed([given.get("assignee")]))
+    model.set_due(task, given.get("due_at"))
     _edges(task, given.get("dependencies"))
     task.about = {name: model.line(given[name])[:500] for name in _ABOUT if given.get(name)}
     model.note_rest(task, given, _USED)

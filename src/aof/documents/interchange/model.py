@@ -14,6 +14,7 @@ import msgspec
 from aof.core.errors.base import InvalidInput
 from aof.core.model.ids import is_agent_name
 from aof.core.model.kinds import Priority
+from aof.core.model.times import end_of
 from aof.core.validation import limits
 
 Target = Literal["ready", "backlog", "blocked", "done", "cancelled"]
@@ -48,6 +49,7 @@ class ForeignTask(msgspec.Struct, kw_only=True):
     priority: Priority = "normal"
     tags: tuple[str, ...] = ()
     owner: str | None = None
+    due: str | None = None
     depends_on: tuple[str, ...] = ()
     parent: str | None = None
     acceptance: tuple[str, ...] = ()
@@ -147,6 +149,19 @@ def set_status(task: ForeignTask, value: object, known: Mapping[str, Target], in
     task.status = known[word]
     if word in inexact:
         task.lose("status", f"{word} became {task.status}: {inexact[word]}")
+
+
+def set_due(task: ForeignTask, value: object) -> None:
+    """The due date, as a day or a moment."""
+    said = line(value)
+    if not said:
+        return
+    try:
+        end_of(said[: limits.ITEM])
+    except (ValueError, OverflowError):
+        task.lose("due", f"{said[:80]!r} is not a day or a moment")
+    else:
+        task.due = said
 
 
 def note_rest(task: ForeignTask, given: Mapping[str, Any], used: Iterable[str]) -> None:

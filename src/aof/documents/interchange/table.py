@@ -19,8 +19,8 @@ from aof.documents.interchange import model
 from aof.documents.interchange.model import ForeignTask, NotMapped, Reading, SourceFile, Target
 
 COLUMNS: Final = (
-    "id", "title", "status", "priority", "tags", "owner", "agent", "role", "team", "dependsOn", "parent", "createdAt",
-    "updatedAt", "endedAt", "description",
+    "id", "title", "status", "priority", "tags", "owner", "agent", "role", "team", "dependsOn", "parent", "due",
+    "createdAt", "updatedAt", "endedAt", "description",
 )  # fmt: skip
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _SAME: Final = {
@@ -29,7 +29,7 @@ _SAME: Final = {
     "assignees": "owner", "dependson": "dependsOn", "depends_on": "dependsOn", "depends on": "dependsOn",
     "dependencies": "dependsOn", "blocked by": "dependsOn", "parentid": "parent", "parent_id": "parent",
     "createdat": "createdAt", "created": "createdAt", "updatedat": "updatedAt", "updated": "updatedAt",
-    "endedat": "endedAt",
+    "endedat": "endedAt", "due date": "due", "due_date": "due", "deadline": "due",
 }  # fmt: skip
 _STATUS: Final[Mapping[str, Target]] = {
     "ready": "ready", "open": "ready", "to-do": "ready", "todo": "ready", "new": "ready", "pending": "ready",
@@ -93,6 +93,7 @@ def _task(given: dict[str, str]) -> ForeignTask:
     model.set_priority(task, given.get("priority"), _PRIORITY)
     model.set_tags(task, model.listed(given.get("tags")))
     model.set_owner(task, model.listed(given.get("owner")))
+    model.set_due(task, given.get("due"))
     task.depends_on = tuple(dict.fromkeys(model.listed(given.get("dependsOn"))))
     task.parent = model.line(given.get("parent")) or None
     task.about = {
@@ -142,6 +143,7 @@ def _row(task: Task) -> Iterator[str]:
         "team": task.routing.team,
         "dependsOn": ",".join(task.depends_on),
         "parent": task.parent_id,
+        "due": task.due,
         "createdAt": task.created_at,
         "updatedAt": task.updated_at,
         "endedAt": task.ended_at,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,14 +12,14 @@ from aof.adapters.cli.commands import portable
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec import parser
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen, ago
-from aof.app.commands.own_run import refuse_in_run
+from aof.app.commands.identity import refuse_in_run
 from aof.core.errors.base import NotFound
 from aof.core.model.events import Event
 from aof.core.model.times import millis
 
 _NEEDS_DOCTOR = 5
-_SYNCED = {"takenIn": "imported"}
 _SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
 
 
@@ -70,23 +68,11 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
     for event in events:
         last = event.seq
         context.deliver_line(event, partial(event_line, event=event, now=now))
-    _end_on_interrupt()
+    end_on_interrupt()
     for event in fabric.follow(after=last, timeout=float("inf")):
         fits = kind is None or event.type in (kind, f"task.{kind}")
         if fits and (wanted is None or event.task_id == wanted):
             context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
-
-
-def _end_on_interrupt() -> None:
-    """Ctrl-C is the way to stop following. Raised as an error it could get lost in a reader that is being closed."""
-    import sys
-
-    def end(_number: int, _frame: object) -> None:
-        with suppress(RuntimeError, OSError):  # somebody may be in the middle of writing
-            sys.stdout.flush()
-        os._exit(0)
-
-    signal.signal(signal.SIGINT, end)
 
 
 def event_line(screen: Screen, event: Event, now: int) -> None:
@@ -138,15 +124,16 @@ def sync(context: Context, _values: dict[str, Any]) -> Answer:
     data = msgspec.to_builtins(report)
 
     def text(screen: Screen) -> None:
-        for name, items in data.items():
+        for name, items in (("imported", report.taken_in), ("new", report.new)):
             for item in items:
-                screen.line(
-                    f"{_SYNCED.get(name, name)}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}"
-                )
+                screen.line(f"{name}: {item}")
+        for one in report.refused:
+            screen.say(("refused", "error"), f"  {one.path}: {one.reason}", cut_off=False)
+            screen.say(f"  → {one.hint}", cut_off=False)
         if not any(data.values()):
             screen.line("nothing was changed by hand")
 
-    return Answer(data, text)
+    return Answer(data, text, code=1 if report.refused else 0)
 
 
 def doctor(context: Context, values: dict[str, Any]) -> Answer:

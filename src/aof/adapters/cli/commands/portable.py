@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from aof._support.printable import escaped
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen
 
 
@@ -38,12 +40,22 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     if form != "agentruntime":
         raise UsageError(f"there is no format {form[:40]!r}", "use native or agentruntime")
     if given.pop("follow", False):
-        raise UsageError("'--follow' shows native events only", "ask again with --after SEQ")
+        _follow(context, given)
     told = context.fabric.portable_log(**given)
 
     def text(screen: Screen) -> None:
-
         for line in told["events"]:
-            screen.line(escaped(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))
+            _line(screen, line)
 
     return Answer(told, text)
+
+
+def _follow(context: Context, given: dict[str, Any]) -> None:
+    """Print what there is, and then what comes, until somebody interrupts."""
+    end_on_interrupt()
+    for line in context.fabric.portable_follow(**given, timeout=float("inf")):
+        context.deliver_line(line, partial(_line, line=line))
+
+
+def _line(screen: Screen, line: dict[str, Any]) -> None:
+    screen.line(escaped(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))

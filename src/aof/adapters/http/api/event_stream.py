@@ -7,6 +7,7 @@ everything that has happened since.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from itertools import islice
 
 import anyio
 import anyio.to_thread
@@ -17,14 +18,16 @@ from starlette.responses import Response, StreamingResponse
 from aof.adapters.http.api.responses import failure
 from aof.app.async_bridge import PATIENCE, Follower
 from aof.app.fabric import Fabric
-from aof.app.portable import log
+from aof.app.portable.feed import Line
 from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.events import Event
 
 _PAGE = 500
 _PORTABLE = "agentruntime"
 _FORMATS = ("native", _PORTABLE)
+_CONNECTED = b": connected\n\n"
 _ALIVE = b": still here\n\n"
+_PAUSE = 0.1  # seconds from one page to the next: many events cost a follower as little as a few
 
 
 def event_stream(follower_of: Callable[[Request], Follower]) -> Callable[[Request], object]:
@@ -69,64 +72,68 @@ async def _wanted(follower: Follower, request: Request) -> _Wanted:
 
 
 async def _native(follower: Follower, wanted: _Wanted) -> AsyncIterator[bytes]:
-    yield b": connected\n\n"
-    async for event in _events(follower, wanted.after or 0):
-        if event is None:
+    yield _CONNECTED
+    after = wanted.after or 0
+    while True:
+        if not await follower.after(after):
             yield _ALIVE
-        elif wanted.task_id in (None, event.task_id) and wanted.kind in (None, event.type):
-            yield _frame(event.seq, event.type, event)
+            continue
+        page = await anyio.to_thread.run_sync(_page, follower.fabric, after)
+        yield b"".join(
+            _frame(event.seq, event.type, event)
+            for event in page
+            if wanted.task_id in (None, event.task_id) and wanted.kind in (None, event.type)
+        )
+        # without a page another log has taken the place of this one, and has not come as far
+        after = page[-1].seq if page else after
+        await anyio.sleep(_PAUSE if page else PATIENCE)
 
 
 async def _portable(follower: Follower, wanted: _Wanted) -> AsyncIterator[bytes]:
     """A snapshot unless the client has one, then every portable event after it, each once."""
-    yield b": connected\n\n"
+    yield _CONNECTED
     after = wanted.after
     if after is None:
         view = await anyio.to_thread.run_sync(follower.fabric.snapshot)
         after = view["sequence"]
         yield _frame(after, "snapshot", view)
-    translation = log.Translation()
-    start = await anyio.to_thread.run_sync(_translated, follower.fabric, translation, after)
-    async for event in _events(follower, start):
-        line = None if event is None else translation.line(event)
-        if event is None:
-            yield _ALIVE
-        elif line is not None and wanted.task_id in (None, line["taskId"]) and wanted.kind in (None, line["type"]):
-            yield _frame(event.seq, line["type"], line)
+    async for page in _lines(follower, after):
+        yield (
+            _ALIVE
+            if page is None
+            else b"".join(
+                _frame(line["sequence"], line["type"], line)
+                for line in page
+                if wanted.task_id in (None, line["taskId"]) and wanted.kind in (None, line["type"])
+            )
+        )
 
 
-def _translated(fabric: Fabric, translation: log.Translation, until: int) -> int:
-    """Let it know what came before; the number of the last event that it has read."""
-    last = 0
-    for event in fabric.events():
-        if event.seq > until:
-            break
-        translation.line(event)
-        last = event.seq
-    return last
-
-
-async def _events(follower: Follower, after: int) -> AsyncIterator[Event | None]:
-    """Every event after one, as they come; None when nothing has come for a while."""
+async def _lines(follower: Follower, after: int) -> AsyncIterator[list[Line] | None]:
+    """Pages of portable lines after an event, as they come; None when nothing has come for a while."""
     while True:
-        if not await follower.after(after):
-            yield None
+        found = await anyio.to_thread.run_sync(follower.portable.after, after)
+        if found is None:
+            pages = follower.portable.past(after)
+            while (past := await anyio.to_thread.run_sync(next, pages, None)) is not None:
+                after = past[0]
+                yield past[1]
             continue
-        page = await anyio.to_thread.run_sync(_page, follower.fabric, after)
-        for event in page:
-            after = event.seq
-            yield event
-        if not page:  # another log has taken the place of this one, and has not come as far
+        seen, page = found
+        is_still = seen == after
+        after = seen
+        if page:
+            yield page
+        if is_still and follower.head > after:  # another log has taken the place of this one
             await anyio.sleep(PATIENCE)
+        elif not page and not await follower.after(after):
+            yield None
+        else:
+            await anyio.sleep(_PAUSE)
 
 
 def _page(fabric: Fabric, after: int) -> list[Event]:
-    found: list[Event] = []
-    for event in fabric.events(after=after):
-        found.append(event)
-        if len(found) == _PAGE:
-            break
-    return found
+    return list(islice(fabric.events(after=after), _PAGE))
 
 
 def _frame(seq: int, kind: str, data: object) -> bytes:

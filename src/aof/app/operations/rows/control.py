@@ -8,16 +8,14 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Depends, Moved
 from aof.app.operations.rows.fields import ChangeParams, Reason
-from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, one_of, param
 from aof.app.tasks.undo import Undone
 from aof.core.model.kinds import BlockedKind
+from aof.core.tasks.links import KINDS
 
+_KINDS = ("parent", "child", "blocked_by", "blocks", *KINDS)
 Kind = Annotated[
-    str,
-    param(
-        "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …",
-        Spelling(place="KIND"),
-    ),
+    str, param(f"how they are connected: {', '.join(_KINDS)}", Spelling(place="KIND"), says=one_of(_KINDS))
 ]
 Target = Annotated[str, param("the other end: a task, a run, a path", Spelling(place="TARGET"))]
 _DEP = Family(

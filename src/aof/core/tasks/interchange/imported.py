@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import NotAllowed
 from aof.core.evolve.task import evolve_draft
@@ -58,4 +59,4 @@ class ImportTask(OwnRule, frozen=True, kw_only=True):
     def _creation(self) -> Create:
         given = {name: getattr(self, name) for name in OnTask.__struct_fields__ if name not in _OWN}
         status = "backlog" if self.arrives == "backlog" else "ready"
-        return msgspec.convert(given | {"status": status} | self.create, Create)
+        return msgspec.convert(given | {"status": status} | self.create, prepare_type(Create))

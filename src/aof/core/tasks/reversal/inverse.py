@@ -153,7 +153,7 @@ def _content(before: Task, after: Task) -> Iterator[Step]:
     changes = {
         name: _way_back(old.get(name), new.get(name))
         for name in edit.EDITABLE
-        if name != "description" and old.get(name) != new.get(name)
+        if name not in ("description", "parentId") and old.get(name) != new.get(name)
     }
     words = [f"{name} {_shown(new.get(name))} → {_shown(old.get(name))}" for name in changes]
     if before.body != after.body:

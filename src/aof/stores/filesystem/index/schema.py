@@ -1,18 +1,23 @@
-"""The index's tables, and a task as a row of them. Must not know queries, nor when the index is read or written.
+"""The index's database: its tables, a task as a row of them, how its file is opened, and how far it has come.
 
 A row's key is its place: folder, day and number in one integer. So the tasks of a folder lie together in the order of
-their IDs, a list can stop at its limit, and neither the ID nor the status needs an index of its own.
+their IDs, a list can stop at its limit, and neither the ID nor the status needs an index of its own. Must not know
+queries, nor when the index is read or written.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 
-from aof.core.model import workflow_state
+from aof._support.confined_folder import LinkInTheWay, is_link
+from aof.core.model import workflow
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
+from aof.core.model.times import end_of
 from aof.stores.filesystem.index import codec
+from aof.stores.filesystem.log.reader import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +25,9 @@ if TYPE_CHECKING:
 
     from aof.core.model.task import Task
 
-VERSION: Final = 6
-BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
+VERSION: Final = 7
 FOLDERS: Final = (*STATUSES, "archive")
+BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
 DAY: Final = 1 << _NUMBER_BITS  # places that a day of IDs has
 OVER: Final = FINISHED | {"archive"}
@@ -32,6 +37,7 @@ _FREE, _MUST_NOT_START = 0, 2
 
 # `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
 # 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken.
+# `due` is the moment at which a due date is over.
 # `handed` of a task with open handoffs: who has accepted one and works under it without a lease.
 # `tallies` says how many tasks are alike in all that its columns name.
 TABLES: Final = """
@@ -39,13 +45,14 @@ CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, dig
 CREATE TABLE tasks (
   place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
   waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT, hops TEXT,
-  handed TEXT
+  handed TEXT, due TEXT
 );
 CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
 CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX by_hops ON tasks (hops) WHERE hops IS NOT NULL;
 CREATE INDEX by_handed ON tasks (handed) WHERE handed IS NOT NULL;
+CREATE INDEX by_due ON tasks (due) WHERE due IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 CREATE TABLE tallies (
@@ -56,7 +63,8 @@ CREATE TABLE tallies (
 # Binding a None is slow in Python's sqlite3, so 0 is bound where a value is rarely there.
 INSERT: Final = """INSERT INTO tasks VALUES
   (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?,
-   nullif(?, 0), nullif(?, 0))"""
+   nullif(?, 0), nullif(?, 0), nullif(?, 0))"""
+TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _alike(row: str) -> str:
@@ -75,7 +83,6 @@ CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
 CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
 CREATE TRIGGER held AFTER UPDATE OF held ON tasks BEGIN {_OUT} {_IN} END;
 """
-TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class _Days(dict[str, int]):
@@ -109,6 +116,11 @@ def within(folder: str) -> str:
 def number(column: str = "place") -> str:
     """The expression for a place without its folder: orders tasks by their IDs."""
     return f"{column} & {(1 << _ID_BITS) - 1}"
+
+
+def folder_number() -> str:
+    """The expression for the number of a row's folder."""
+    return f"place >> {_ID_BITS}"
 
 
 def name(column: str = "place") -> str:
@@ -152,7 +164,8 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or codec.encode_task(task)).decode(),
         hops,
-        BETWEEN.join(("", *workflow_state.takers(task), "")) if task.handoffs else 0,
+        BETWEEN.join(("", *workflow.takers(task), "")) if task.handoffs else 0,
+        end_of(task.due) if task.due is not None else 0,
     )
 
 
@@ -172,7 +185,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(
         [
             (status, place >= archive, hidden, whose, resource, held, until != 0)
-            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _, _ in made
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _, _, _ in made
         ]
     )
 
@@ -180,3 +193,29 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 def record(text: str) -> Task:
     """The task of a row, without its body."""
     return codec.decode(text)
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open a database that other means protect and that may be lost."""
+    if is_link(path):
+        raise LinkInTheWay(path)
+    database = sqlite3.connect(path, timeout=10, isolation_level="DEFERRED", check_same_thread=False)
+    database.execute("PRAGMA page_size = 8192")
+    database.execute("PRAGMA journal_mode = OFF")
+    database.execute("PRAGMA synchronous = OFF")
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("PRAGMA cell_size_check = ON")
+    return database
+
+
+def is_audited(database: sqlite3.Connection) -> bool:
+    """Whether the audit records are in it, as they are where somebody has asked for them before."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+
+
+def applied_position(database: sqlite3.Connection) -> Position | None:
+    """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
+    found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()
+    if found is None or found[0] != VERSION:
+        return None
+    return Position(*found[1:])

@@ -1,0 +1,161 @@
+"""What the portable view costs: a snapshot of many tasks beside one of few, and a follower of the event stream.
+
+The follower reads server-sent events from `aof up --http` while somebody writes 100 events per second. What it costs is
+the CPU that the service uses with it, less what it uses for the same writes without it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import aof
+from aof.bench import cpu
+from aof.bench.fabric import claim, complete, create
+from aof.bench.rounds import Figure
+from aof.bench.sizes import written
+from aof.bench.table import Need, Part, TableRow, seconds
+from bench.tools import Server, serving
+
+_FEW, _MANY = 500, 10_000
+_PER_SECOND = 100
+_REPORTS = 20  # per task
+_SHARE = 0.05  # of a core
+_FORMATS = ("native", "agentruntime")
+_BOUND = 60.0
+
+
+class Amount(NamedTuple):
+    """How much is measured: tasks in both directories, and how long and how often the stream is followed."""
+
+    few: int = _FEW
+    many: int = _MANY
+    rounds: int = 3
+    seconds: float = 10.0
+
+    @staticmethod
+    def quick() -> Amount:
+        """A few seconds, to see that it works."""
+        return Amount(few=20, many=40, rounds=1, seconds=0.5)
+
+
+def measured(folder: Path, *, amount: Amount, say: Callable[[str], object]) -> Part:
+    """Both, as a part of the table."""
+    few, many = _snapshots(folder, amount, say)
+    shown, unit = seconds(Figure.of(many))
+    against = f"the same of {amount.few:,}"
+    grown = Figure.ratio(many, few)
+    rows = [TableRow(f"a snapshot of {amount.many:,} tasks", shown, unit, grown, against, Need(20, at_most=True))]
+    with serving(folder / "followed", 1) as server:
+        shares = _followed(server, folder / "followed" / ".aof", amount, say)
+    for form in _FORMATS:
+        share = Figure.of([value * 100 for value in shares[form]])
+        ratio = Figure(*(value / 100 / _SHARE for value in share))
+        limit = f"{_SHARE:.0%} of a core"
+        rows.append(TableRow(f"one follower, {form} events", share, "%", ratio, limit, Need(1.0, at_most=True)))
+    return Part(f"Portable: snapshots, and followers of {_PER_SECOND} events per second", tuple(rows))
+
+
+def _snapshots(folder: Path, amount: Amount, say: Callable[[str], object]) -> tuple[list[float], list[float]]:
+    """Seconds for each, in turns."""
+    say(f"portable: writing {amount.many:,} tasks")
+    roots = [written(folder / f"snapshot-{count}", count) for count in (amount.few, amount.many)]
+    times: list[list[float]] = [[], []]
+    with aof.open(roots[0], actor="bench") as few, aof.open(roots[1], actor="bench") as many:
+        for number in range(amount.rounds):
+            say(f"portable: snapshots, round {number + 1} of {amount.rounds}")
+            for place, fabric in enumerate((few, many)):
+                begin = time.process_time()
+                fabric.snapshot()
+                times[place].append(time.process_time() - begin)
+    return times[0], times[1]
+
+
+def _followed(server: Server, root: Path, amount: Amount, say: Callable[[str], object]) -> dict[str, list[float]]:
+    """The share of a core that a follower takes, round by round and format by format."""
+    shares: dict[str, list[float]] = {form: [] for form in _FORMATS}
+    with aof.open(root, actor="bench") as fabric:
+        writer = _Writer(fabric)
+        writer.write(min(amount.seconds, 1.0))
+        for number in range(amount.rounds):
+            for form in _FORMATS:
+                say(f"portable: following, round {number + 1} of {amount.rounds}, {form}")
+                alone = _cpu_of(server.pid, lambda: writer.write(amount.seconds))
+                with _following(server, form, fabric.store.head()) as seen:
+                    beside = _cpu_of(server.pid, lambda: writer.write(amount.seconds))
+                    last = fabric.store.head()
+                    if not seen(last):
+                        raise RuntimeError(f"the follower has not seen event {last}")
+                shares[form].append(max(beside - alone, 0.0) / amount.seconds)
+    return shares
+
+
+def _cpu_of(pid: int, work: Callable[[], object]) -> float:
+    before = cpu.used(pid)
+    work()
+    return cpu.used(pid) - before
+
+
+class _Writer:
+    """Writes so many events per second: tasks that are created, taken, reported on and completed."""
+
+    def __init__(self, fabric: aof.Fabric) -> None:
+        self._fabric = fabric
+        self._steps = self._work()
+
+    def write(self, seconds: float) -> None:
+        """At a steady pace, for so long."""
+        begin, first, pause = time.monotonic(), self._fabric.store.head(), threading.Event()
+        while (written := self._fabric.store.head() - first) < seconds * _PER_SECOND:
+            pause.wait(max(begin + written / _PER_SECOND - time.monotonic(), 0))
+            next(self._steps)
+
+    def _work(self) -> Iterator[None]:
+        while True:
+            task = create(self._fabric)
+            yield
+            claim(self._fabric, task)
+            yield
+            for number in range(_REPORTS):
+                self._fabric.progress(task, agent="bench", text=f"step {number}", percent=100 * number // _REPORTS)
+                yield
+            complete(self._fabric, task)
+            yield
+
+
+@contextmanager
+def _following(server: Server, form: str, after: int) -> Iterator[Callable[[int], bool]]:
+    """A client that reads the stream; what is given tells whether it has seen an event."""
+    headers = {"Authorization": f"Bearer {server.tokens[0]}"}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_BOUND)
+    with closing(connection):
+        connection.request("GET", f"/api/v1/events?format={form}&after={after}", headers=headers)
+        response = connection.getresponse()
+        if response.status != http.client.OK:
+            raise RuntimeError(f"the stream was refused: {response.status}")
+        head = 0
+        news = threading.Condition()
+
+        def read() -> None:
+            nonlocal head
+            try:
+                while line := response.readline():
+                    if line.startswith(b"id: "):
+                        with news:
+                            head = int(line[4:])
+                            news.notify_all()
+            except (OSError, ValueError, AttributeError, http.client.HTTPException):
+                return  # the connection was closed
+
+        threading.Thread(target=read, daemon=True).start()
+
+        def seen(seq: int) -> bool:
+            with news:
+                return news.wait_for(lambda: head >= seq, _BOUND)
+
+        yield seen
