@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_OF_MANY = ("cancel", "archive", "retry", "edit")  # which `aof bulk` does with many tasks
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -150,6 +151,9 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         places = places[: len(verb.arguments) - 1]
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
+        if verb.name in _OF_MANY:
+            hint = f"for several tasks: aof bulk {verb.name} {' '.join(places)}"
+            raise UsageError(f"'aof {verb.name}' changes one task, and not also: {extra}", hint)
         text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
         advice = (
             "put quotes around text" if text else "it takes fewer words" if verb.arguments else "it takes options only"
