@@ -271,6 +271,10 @@ class ArchiveTask(OnTask, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class UnarchiveTask(OnTask, frozen=True, kw_only=True):
+    """Take a task out of the archive, in the status that it had."""
+
+
 class AddDependency(OnTask, frozen=True, kw_only=True):
     """Make the task depend on another one."""
 

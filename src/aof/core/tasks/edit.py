@@ -10,7 +10,7 @@ from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import InvalidTransition
 from aof.core.evolve import comments, work_log
 from aof.core.model import times
-from aof.core.model.commands import ArchiveTask, Comment, Edit, Update
+from aof.core.model.commands import ArchiveTask, Comment, Edit, UnarchiveTask, Update
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
@@ -126,6 +126,12 @@ def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
         )
     told = {"reason": command.reason} if command.reason is not None else {}
     return Decision(drafts=(Draft(type="task.archived", task_id=task.id, payload=told),))
+
+
+def unarchive(records: Records, command: UnarchiveTask, _now: int) -> Verdict:
+    """Take a task out of the archive; one that is not archived stays as it is."""
+    task = records.task(command.task_id)
+    return Decision(drafts=(Draft(type="task.unarchived", task_id=task.id),) if task.archived else ())
 
 
 def write_body(task: Task, command: Update, by: str) -> Draft | None:
