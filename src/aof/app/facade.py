@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
-        Templates,
+        TaskTemplates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
@@ -534,7 +534,7 @@ class Facade:
             actor=actor,
         )
 
-    def templates(self) -> Templates:
+    def templates(self) -> TaskTemplates:
         """The templates that tasks can be created from."""
         return self.services.tasks.templates()
 

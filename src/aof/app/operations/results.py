@@ -86,7 +86,7 @@ class Moved(Result, frozen=True, kw_only=True):
     status: str
 
 
-class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
+class TaskTemplate(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A template for new tasks, what it is for, and why it cannot be used where that is so."""
 
     name: str
@@ -95,10 +95,10 @@ class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
     problem: str | None = None
 
 
-class Templates(Result, frozen=True, kw_only=True):
+class TaskTemplates(Result, frozen=True, kw_only=True):
     """All templates for new tasks."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[TaskTemplate, ...]
 
 
 class Commented(Result, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Templates, Updated
+from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, TaskTemplates, Updated
 from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
@@ -159,7 +159,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="templates",
         parameters=Params,
-        result=Templates,
+        result=TaskTemplates,
         help="The templates that tasks can be created from.",
         effect="read",
         tool="aof_templates",
