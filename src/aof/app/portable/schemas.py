@@ -201,6 +201,16 @@ EVENT = _object(
 )
 
 
+def snapshot_schema() -> Fields:
+    """What `snapshot` answers."""
+    return SNAPSHOT
+
+
+def events_schema() -> Fields:
+    """What `portable_log` answers."""
+    return _object({"events": _list(EVENT)})
+
+
 def documents() -> dict[str, str]:
     """The published files by name."""
     return {

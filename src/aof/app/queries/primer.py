@@ -12,6 +12,7 @@ from aof.app.documents import worklog_brief
 from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
+from aof.app.org import reviews
 from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
 from aof.core.model import times
@@ -41,6 +42,7 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += _section("You hold", held, len(held))
     lines += _comments(fabric, held)
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    lines += _to_review(fabric, agent)
     if charter := list(brief.charter_brief(fabric, agent)):
         lines += ["", *charter]
     for part in (*mail_brief.mail_brief(mail), *_overdue(fabric, agent), *_worklog(fabric, agent)):
@@ -50,12 +52,21 @@ def prime(fabric: Fabric, agent: str) -> str:
         "",
         "How to work:",
         f"- take: aof_task_claim (CLI: aof claim --agent {agent}); read it: aof_task_show (aof show ID)",
-        "- while working: aof_task_update with a work log in the body, or aof progress ID --text …",
+        "- while working: aof_task_update with a note, which is added to the work log (aof update ID --note …)",
         "- finish: aof_task_complete with a summary (aof complete ID --summary …); stuck: aof_task_block with a reason",
         "- new work for others: aof_dispatch (aof create TITLE --brief … --agent A)",
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _to_review(fabric: Fabric, agent: str) -> list[str]:
+    """What the agent may judge, with the calls that do; nothing where nothing waits."""
+    tasks = reviews.waiting_for(fabric, agent)
+    if not tasks:
+        return []
+    how = "- approve: aof_task_complete (aof approve ID); send back: outcome needs_review with blockers (aof reject ID)"
+    return [*_section("Waiting for your review", [Row.of(task, None) for task in tasks], len(tasks)), how]
 
 
 def _comments(fabric: Fabric, held: Sequence[Row]) -> list[str]:

@@ -14,6 +14,7 @@ from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import commands as c
 from aof.core.model import times
+from aof.core.tasks.reversal import reopening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class TaskService:
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -169,9 +171,18 @@ class TaskService:
         key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         done = self._dispatcher.on_task(
-            c.Update, task_id, run=run, agent=agent, actor=actor, key=key, body=body, status=status, reason=reason
+            c.Update,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            key=key,
+            body=body,
+            note=note,
+            status=status,
+            reason=reason,
         )
         task = require_task(done)
         kinds = {event.type for event in done.events}
@@ -263,6 +274,24 @@ class TaskService:
     def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Put a finished task away."""
         return self._dispatcher.move(c.ArchiveTask, task_id, actor=actor, key=key)
+
+    def unarchive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+        """Take a task out of the archive, in the status that it had."""
+        return self._dispatcher.move(c.UnarchiveTask, task_id, actor=actor, key=key)
+
+    def reopen(
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        backlog: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """Open a finished task again, archived or not: ready, or in the backlog."""
+        return self._dispatcher.move(
+            reopening.ReopenTask, task_id, actor=actor, key=key, reason=reason, backlog=backlog
+        )
 
     def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""

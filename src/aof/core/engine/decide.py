@@ -277,6 +277,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Resume: hold.resume,
     c.RetryTask: retry.retry,
     c.ArchiveTask: edit.archive,
+    c.UnarchiveTask: edit.unarchive,
     c.AddDependency: dependencies.add_dependency,
     c.RemoveDependency: dependencies.remove_dependency,
     c.AddLink: links.link,

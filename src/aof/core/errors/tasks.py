@@ -71,6 +71,12 @@ class InvalidTransition(Refused):
     code = "invalid_transition"
 
 
+class NotUndoable(Refused):
+    """The change cannot be reversed by another one; the message says why."""
+
+    code = "not_undoable"
+
+
 class TaskRunning(Refused):
     """Somebody runs the task, and that must end first."""
 

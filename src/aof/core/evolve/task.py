@@ -310,8 +310,8 @@ def _commented(task: Task, event: Event) -> dict[str, Any]:
     return {"body": comments.add(task.body, event.timestamp, payload["by"], payload["text"])}
 
 
-def _archived(_task: Task, _event: Event) -> dict[str, Any]:
-    return {"archived": True}
+def _archived(_task: Task, event: Event) -> dict[str, Any]:
+    return {"archived": event.type == "task.archived"}
 
 
 _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
@@ -328,6 +328,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.removed": _linked,
     "task.archived": _archived,
     "task.commented": _commented,
+    "task.unarchived": _archived,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "task.overdue": _overdue,

@@ -164,9 +164,13 @@ class RecordDelivery(OnTask, frozen=True, kw_only=True):
 
 
 class Update(OnTask, frozen=True, kw_only=True):
-    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest."""
+    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest.
+
+    `note` is added to the work log, and leaves the rest of the body as it is.
+    """
 
     body: str | None = None
+    note: str | None = None
     status: Status | None = None
     reason: str | None = None
     secret_digest: str | None = None
@@ -265,6 +269,10 @@ class ArchiveTask(OnTask, frozen=True, kw_only=True):
     """Archive a finished task: it leaves scheduling and lists."""
 
     reason: str | None = None
+
+
+class UnarchiveTask(OnTask, frozen=True, kw_only=True):
+    """Take a task out of the archive, in the status that it had."""
 
 
 class AddDependency(OnTask, frozen=True, kw_only=True):

@@ -57,7 +57,7 @@ def retry_at(task: Task) -> int | None:
 def way_on(task: Task, agent: str = "…") -> tuple[str, Call]:
     """The next step towards a run of the task, in words and as a call that works as the task is now."""
     if task.archived:
-        return "create a new task instead", Call("create", {"title": task.title, "brief": "…"})
+        return "reopen it first", Call("reopen", {"task_id": task.id})
     if is_draft(task):
         return "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
     steps = {

@@ -355,8 +355,8 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 files.gather(task_id, folder)
         if change.handed is not None:
             store.handed.write(change.handed, task_id, folder)
-        if change.task.archived and not (before.task and before.task.archived):
-            files.archive_runs(task_id)
+        if change.task.archived != (before.task is not None and before.task.archived):
+            files.move_runs(task_id, archived=change.task.archived)
         store.heads.put(task_id, change.task.rev, folder, change.digest)
         file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)

@@ -188,14 +188,14 @@ def version(context: Context, _values: dict[str, Any]) -> Answer:
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
-    _writable_file(values["file"])
+    writable_file(values["file"])
     with context.progress("export") as progress:
         count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
 
-def _writable_file(path: str) -> None:
+def writable_file(path: str) -> None:
     """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
     from pathlib import Path
 

@@ -52,6 +52,15 @@ def _depends(screen: Screen, depends: Any) -> None:
     screen.line(f"{depends.task_id}  waits for {', '.join(depends.depends_on) or 'nothing'}")
 
 
+def _undone(screen: Screen, undone: Any) -> None:
+    what = "would undo" if undone.dry_run else "undid"
+    screen.line(f"{what} event {undone.seq} ({undone.type} by {undone.actor}, {undone.timestamp})")
+    for step in undone.steps:
+        screen.line(f"{step.task_id}  {screen.paint(step.status, step.status)}  {step.change}")
+    if not undone.steps:
+        screen.line("nothing is left of it")
+
+
 def _printed(screen: Screen, printed: Any) -> None:
     screen.block(printed.text)
 
@@ -84,4 +93,5 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "progress": _reported,
     "templates": _templates,
     "tick": _ticked,
+    "undo": _undone,
 }

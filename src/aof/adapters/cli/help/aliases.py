@@ -24,7 +24,6 @@ VERBS = {
     "inspect": "show",
     "pick": "claim",
     "ps": "watch",
-    "reopen": "retry",
     "report": "progress",
     "requeue": "retry",
     "rerun": "retry",

@@ -47,9 +47,12 @@ class Option:
 
 
 class Argument:
-    """A word that stands by its place; of the type `stdin`, `-` stands for what standard input has."""
+    """A word that stands by its place; the last one of a verb may stand for `many`.
 
-    __slots__ = ("help", "name", "required", "target", "type")
+    Of the type `stdin`, `-` stands for what standard input has.
+    """
+
+    __slots__ = ("help", "many", "name", "required", "target", "type")
 
     def __init__(
         self,
@@ -59,12 +62,14 @@ class Argument:
         required: bool = True,
         target: str = "",
         type: str = "text",  # noqa: A002 - as above
+        many: bool = False,
     ) -> None:
         self.name = name
         self.help = help
         self.required = required
         self.target = target or name.lower().replace(" ", "_")
         self.type = type
+        self.many = many
 
 
 class VerbAction:

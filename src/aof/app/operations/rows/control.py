@@ -8,7 +8,8 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Commented, Depends, Moved
 from aof.app.operations.rows.fields import ChangeParams, Reason
-from aof.app.operations.spec import Cli, Family, Operation, Spelling, one_of, param
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, one_of, param
+from aof.app.tasks.undo import Undone
 from aof.core.model.kinds import BlockedKind
 from aof.core.tasks.links import KINDS
 
@@ -37,6 +38,20 @@ class ReasonParams(ChangeParams, frozen=True, kw_only=True):
     """A task, and why."""
 
     reason: Reason
+
+
+class ReopenParams(OptionalReasonParams, frozen=True, kw_only=True):
+    """Which task, and where it goes."""
+
+    backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
+
+
+class UndoParams(Params, frozen=True, kw_only=True):
+    """Which change."""
+
+    task_id: Annotated[str, param("only of this task", Spelling(place="ID"))] | UnsetType = UNSET
+    seq: Annotated[int, param("the change that this event belongs to, whoever made it", ge=1)] | UnsetType = UNSET
+    dry_run: Annotated[bool, param("show what it would do, and change nothing")] | UnsetType = UNSET
 
 
 class BlockParams(ReasonParams, frozen=True, kw_only=True):
@@ -188,6 +203,45 @@ ROWS: tuple[Operation, ...] = (
         verb="archive",
         cli=Cli(section="plan", order=130, example="aof archive 001"),
         needs="lead",
+    ),
+    Operation(
+        name="unarchive",
+        parameters=ChangeParams,
+        result=Moved,
+        help="Take a task out of the archive, in the status that it had.",
+        effect="write",
+        tool="aof_task_unarchive",
+        verb="unarchive",
+        cli=Cli(section="plan", order=132, example="aof unarchive 001"),
+        needs="lead",
+    ),
+    Operation(
+        name="reopen",
+        parameters=ReopenParams,
+        result=Moved,
+        help="Open a finished task again, archived or not.",
+        effect="write",
+        tool="aof_task_reopen",
+        verb="reopen",
+        cli=Cli(section="plan", order=125, example='aof reopen 001 --reason "the bug is back"'),
+        needs="lead",
+    ),
+    Operation(
+        name="undo",
+        parameters=UndoParams,
+        result=Undone,
+        help="Reverse your last change of a task, by new events.",
+        effect="write",
+        tool="aof_undo",
+        verb="undo",
+        cli=Cli(
+            section="plan",
+            order=140,
+            summary="reverse your last change",
+            notes="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; "
+            "'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+            example="aof undo --dry-run",
+        ),
     ),
     Operation(
         name="link",

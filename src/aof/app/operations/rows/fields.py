@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.spec import FILLED, SOME, Extra, Spelling, TaskParams, param
+from aof.app.operations.spec import SOME, Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
@@ -55,7 +55,7 @@ LeaseTime = Annotated[
         says={"minimum": 0.001},
     ),
 ]
-IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer", says=FILLED)]
+IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
 ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, param
 from aof.app.portable import schemas as portable
 from aof.core.model.events import Event
 
@@ -74,15 +74,6 @@ def _replay(fabric: Any, values: dict[str, Any]) -> PastTasks:
     return msgspec.convert(fabric.replay(values["at"]), prepare_type(PastTasks))
 
 
-def _snapshot_schema() -> dict[str, Any]:
-    return portable.SNAPSHOT
-
-
-def _portable_schema() -> dict[str, Any]:
-    events = {"type": "array", "items": portable.EVENT}
-    return {"type": "object", "required": ["events"], "properties": {"events": events}}
-
-
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="log",
@@ -91,6 +82,7 @@ ROWS: tuple[Operation, ...] = (
         help="What happened, in order.",
         effect="read",
         tool="aof_log",
+        stand_in=StandIn(operation="show", keeps=("task_id",)),
         verb="log",
         cli=Cli(
             section="see",
@@ -124,7 +116,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
-        answer=_snapshot_schema,
+        answer=portable.snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -135,6 +127,6 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
-        answer=_portable_schema,
+        answer=portable.events_schema,
     ),
 )

@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Printed, Result
+from aof.app.operations.results import Primed, Printed, Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.kinds import Priority, Status
 
+_SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
 
@@ -88,6 +89,7 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
+    full: Annotated[bool, param("also history, template and bookkeeping", Spelling(hidden=True))] = True
 
 
 class OutputParams(TaskParams, frozen=True, kw_only=True):
@@ -173,12 +175,6 @@ class Drawn(Result, frozen=True, kw_only=True):
     edges: tuple[tuple[str, ...], ...]
 
 
-class Primed(Result, frozen=True, kw_only=True):
-    """What an agent needs to know when its session begins."""
-
-    text: str
-
-
 def _ready(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
     explain = values.pop("explain", False)
     listed: dict[str, Any] = fabric.ready(**values)
@@ -218,7 +214,7 @@ ROWS: tuple[Operation, ...] = (
         name="show",
         parameters=ShowParams,
         result=dict[str, Any],
-        help="Everything about one task: brief, history of runs, relations, progress.",
+        help="One task: brief, state, relations, progress.",
         effect="read",
         tool="aof_task_show",
         verb="show",
@@ -230,6 +226,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof show 001",
         ),
         tier="core",
+        tool_defaults=(("full", False),),
     ),
     Operation(
         name="ready",
@@ -238,6 +235,7 @@ ROWS: tuple[Operation, ...] = (
         help="What can be claimed now, most urgent first.",
         effect="read",
         tool="aof_ready",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "ready"),)),
         verb="ready",
         cli=Cli(
             section="see",
@@ -255,6 +253,7 @@ ROWS: tuple[Operation, ...] = (
         help="Tasks in the order of their IDs, or sorted otherwise.",
         effect="read",
         tool="aof_list",
+        stand_in=StandIn(operation="status", keeps=("agent", "status", "limit")),
         verb="list",
         cli=Cli(
             section="see",
@@ -287,6 +286,7 @@ ROWS: tuple[Operation, ...] = (
         help="What is blocked, and why.",
         effect="read",
         tool="aof_blocked",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "blocked"),)),
         verb="blocked",
         cli=Cli(section="see", order=30, example="aof blocked"),
     ),
@@ -297,6 +297,7 @@ ROWS: tuple[Operation, ...] = (
         help="What a run printed, from an offset on.",
         effect="read",
         tool="aof_task_output",
+        stand_in=_SHOWN,
         verb="output",
         cli=Cli(section="see", order=45, example="aof output 001 --offset 4096"),
     ),
@@ -307,6 +308,7 @@ ROWS: tuple[Operation, ...] = (
         help="What depends on what.",
         effect="read",
         tool="aof_graph",
+        stand_in=_SHOWN,
         verb="graph",
         cli=Cli(section="see", order=60, example="aof graph --format mermaid"),
         ask=_graph,
