@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
-        Templates,
+        TaskTemplates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
@@ -538,7 +538,7 @@ class Facade:
             actor=actor,
         )
 
-    def templates(self) -> Templates:
+    def templates(self) -> TaskTemplates:
         """The templates that tasks can be created from."""
         return self.services.tasks.templates()
 

@@ -24,7 +24,8 @@ def test_completing_a_running_task_needs_that_task_only() -> None:
     command = c.Complete(actor="ada", task_id=task)
     wanted = needs(command, world.load(command))
     assert wanted.write == {task}
-    assert not wanted.read | wanted.names | wanted.children | wanted.dependents
+    assert not wanted.read | wanted.names | wanted.dependents
+    assert wanted.children == {task}, "which a store answers without the index where there are none"
 
 
 def test_a_claim_locks_its_resource_and_an_edge_the_graph() -> None:

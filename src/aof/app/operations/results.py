@@ -107,7 +107,7 @@ class Completed(Moved, frozen=True, kw_only=True):
     next: tuple[NextHop, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
+class TaskTemplate(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A template for new tasks, what it is for, and why it cannot be used where that is so."""
 
     name: str
@@ -116,10 +116,10 @@ class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
     problem: str | None = None
 
 
-class Templates(Result, frozen=True, kw_only=True):
+class TaskTemplates(Result, frozen=True, kw_only=True):
     """All templates for new tasks."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[TaskTemplate, ...]
 
 
 class Commented(Result, frozen=True, kw_only=True):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store, Unit
 
 _CANDIDATES = 16
+_NAMED = 1_000  # tasks that are asked for by their IDs
 _LONGEST: Final = 500  # characters that can be searched for
 # What a list can be sorted by, and the order that this is.
 SORTS: Final = {
@@ -242,7 +243,8 @@ class ReadModels:
         queued = [row for row in page.rows if row.status == "ready"]
         if not queued or query.runnable_at is not None:
             return
-        asked = Query(status=("ready",), among=tuple(row.id for row in queued), agent=query.agent, counted=False)
+        among = tuple(row.id for row in queued) if len(queued) <= _NAMED else None  # of more, all are asked for
+        asked = Query(status=("ready",), among=among, agent=query.agent, counted=False)
         claimable = {row.id for row in self._store.rows(self.runnable(asked)).rows}
         waiting = [row for row in queued if row.id not in claimable]
         if waiting:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, Templates, Updated
+    from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
     from aof.core.model.task import Task
 
 # What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
@@ -137,11 +137,11 @@ class TaskService:
             task_id=task.id, status=task.status, file_path=path, waits=self._waits(task), warning=warning
         )
 
-    def templates(self) -> Templates:
+    def templates(self) -> TaskTemplates:
         """The templates that tasks can be created from."""
         from aof.app.tasks import templates
 
-        return results.Templates(templates=templates.listed(self._environment.store))
+        return results.TaskTemplates(templates=templates.listed(self._environment.store))
 
     def _waits(self, task: Task) -> str | None:
         if task.status != "ready" or not task.depends_on:

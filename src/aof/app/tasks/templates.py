@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.app.operations.results import Template
+from aof.app.operations.results import TaskTemplate
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.model.kinds import Priority, Visibility
 from aof.core.validation import messages
@@ -44,7 +44,7 @@ class TemplateFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     review: bool = True
 
 
-def listed(store: Store) -> tuple[Template, ...]:
+def listed(store: Store) -> tuple[TaskTemplate, ...]:
     """Every template, and what is wrong with those that cannot be used."""
     files = store.working_copy
     return tuple(_described(store, name) for name in (files.templates() if files is not None else ()))
@@ -77,13 +77,13 @@ def merged(store: Store, name: str, given: dict[str, Any]) -> dict[str, Any]:
     return values | {"backlog": given["backlog"] or fields.backlog, "review": given["review"] and fields.review}
 
 
-def _described(store: Store, name: str) -> Template:
+def _described(store: Store, name: str) -> TaskTemplate:
     try:
         fields, body = _template(store, name)
     except AofError as error:
-        return Template(name=name, path=f"templates/{name}.md", problem=error.message)
+        return TaskTemplate(name=name, path=f"templates/{name}.md", problem=error.message)
     about = fields.about or next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), "")
-    return Template(name=name, path=f"templates/{name}.md", about=about[:_DESCRIPTION])
+    return TaskTemplate(name=name, path=f"templates/{name}.md", about=about[:_DESCRIPTION])
 
 
 def _template(store: Store, name: str) -> tuple[TemplateFields, str]:

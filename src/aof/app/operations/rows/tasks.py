@@ -15,7 +15,7 @@ from aof.app.operations.results import (
     Edited,
     Moved,
     Reported,
-    Templates,
+    TaskTemplates,
     Updated,
 )
 from aof.app.operations.rows.fields import (
@@ -169,7 +169,7 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="templates",
         parameters=Params,
-        result=Templates,
+        result=TaskTemplates,
         help="The templates that tasks can be created from.",
         effect="read",
         tool="aof_templates",
