@@ -36,6 +36,7 @@ from aof.adapters.mcp.sessions import Hub, Session, keeps_claims, session_of
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
+from aof.app.operations.error_payload import HintReader, reader_of
 from aof.core.errors.base import AofError
 
 _Context = ServerRequestContext[Any, Any]
@@ -64,8 +65,9 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
                         await alone.end()
                 background.cancel_scope.cancel()
 
-    async def list_tools(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=tools(hub.tiers))
+    async def list_tools(ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        caller = alone.caller if alone is not None else hub.caller_of(ctx.request)
+        return ListToolsResult(tools=tools(hub.tiers_of(caller)))
 
     async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         return ListResourcesResult(resources=resources.resources())
@@ -141,13 +143,15 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+        reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         if operation.name == "claim" and keeps_claims(hub, ctx):
             given.setdefault("keep", True)
         try:
-            check_wait(wait)
             caller, session = session_of(hub, ctx, alone)
+            reader = reader_of(caller, hub.tiers_of(caller))
+            check_wait(wait)
             gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
             work = partial(call, hub, operation, given, caller, session, gone=gone)
             waits = given.get("wait") if operation.name == "claim" else None
@@ -156,7 +160,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             if wait and task_extension.understood(ctx):
                 return await task_extension.handle(hub, result)
         except AofError as error:
-            return refused(error)
+            return refused(error, reader)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             return broken(operation, error)
         return answered(result, secrets)

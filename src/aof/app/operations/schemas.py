@@ -61,7 +61,7 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
         properties = {name: _in_short(name, properties[name]) for name in shown}
         for name, value in operation.tool_defaults:
             properties[name] = properties[name] | {"default": value}
-    schema["properties"] = {name: filled(one) if name in required else one for name, one in properties.items()}
+    schema["properties"] = {name: filled(name, one) if name in required else one for name, one in properties.items()}
     return schema | ({"required": required} if required else {})
 
 

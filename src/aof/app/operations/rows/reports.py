@@ -14,6 +14,7 @@ from aof.app.operations.rows.fields import (
     IdempotencyKey,
     LeaseTime,
     Object,
+    OpenChildren,
     Reason,
     Run,
 )
@@ -85,6 +86,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
         | UnsetType
     ) = UNSET
+    allow_open_children: OpenChildren = UNSET
     tests: (
         Annotated[
             dict[str, int],
