@@ -141,7 +141,7 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
             del shown[extra]
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
         needed = operation.tool_requires
-        undescribed = {"expectRev": {"type": "integer"}}  # nearly every tool has it, and its name says enough
+        undescribed = {"expectRev": {"type": "integer"}, "actor": {"type": "string"}}  # their names say enough
         written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
         for one, value in operation.tool_defaults:
             assert written[one]["default"] is not value

@@ -16,7 +16,7 @@ from aof.app.operations.catalogue import Operation
 from aof.app.operations.schema_subset import filled, plain
 
 _REF = "{name}"
-_ON_EVERY_WRITE = ("expectRev",)
+_ON_EVERY_WRITE = ("actor", "expectRev")
 
 
 @cache

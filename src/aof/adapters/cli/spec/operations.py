@@ -240,7 +240,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--hop", "hop of the workflow", metavar="H"),
-            Option("--keep", "hold it beyond this session: your calls renew it, an hour each"),
+            Option("--keep", "hold it beyond this session; your calls renew it"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
         example="aof claim --agent swe-backend",
@@ -582,7 +582,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--note", "added to the work log", metavar="T"),
-            Option("--body", "new body, as Markdown: replaces the old one, or - for standard input", metavar="T", type="stdin"),
+            Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--reason", "why; it is recorded", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),

@@ -89,7 +89,7 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
-    full: Annotated[bool, param("also history, template and bookkeeping", Spelling(hidden=True))] = True
+    full: Annotated[bool, param("also history and bookkeeping", Spelling(hidden=True))] = True
 
 
 class OutputParams(TaskParams, frozen=True, kw_only=True):

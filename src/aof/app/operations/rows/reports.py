@@ -66,10 +66,7 @@ class UpdateParams(ReportParams, frozen=True, kw_only=True):
     """A note, a new body, a new status, or none of them."""
 
     note: Annotated[str, param("added to the work log", Spelling(metavar="T"))] | UnsetType = UNSET
-    body: (
-        Annotated[str, param("new body, as Markdown: replaces the old one", Spelling(metavar="T", stdin=True))]
-        | UnsetType
-    ) = UNSET
+    body: Annotated[str, param("replaces the body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
     status: Annotated[Status, param("new status")] | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
 

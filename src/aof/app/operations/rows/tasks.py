@@ -99,7 +99,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
-    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
+    keep: Annotated[bool, param("hold it beyond this session; your calls renew it")] | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -199,7 +199,7 @@ ROWS: tuple[Operation, ...] = (
         name="claim",
         parameters=ClaimParams,
         result=Claimed,
-        help="Take a task: one winner, under a lease that this session renews. What you hold is answered again.",
+        help="Take a task: one winner, under a lease that this session renews.",
         effect="write",
         tool="aof_task_claim",
         verb="claim",
@@ -218,7 +218,7 @@ ROWS: tuple[Operation, ...] = (
         name="complete",
         parameters=CompleteParams,
         result=Completed,
-        help="Finish a task or workflow hop, and learn what is next. In review: approve.",
+        help="Finish a task or workflow hop. In review: approve.",
         effect="write",
         tool="aof_task_complete",
         verb="complete",
@@ -250,7 +250,7 @@ ROWS: tuple[Operation, ...] = (
         name="update",
         parameters=UpdateParams,
         result=Updated,
-        help="Note what you did, or change body or status, without completing; also a sign of life.",
+        help="Add a note, or change body or status; also a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",
