@@ -96,7 +96,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=40,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--at", "as it was after this event", metavar="SEQ", type="int"),
@@ -111,7 +111,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=45,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
@@ -218,7 +218,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--keep", "hold it beyond this session: your calls renew it, an hour each"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -232,7 +232,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
@@ -249,7 +249,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=30,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--text", "what was achieved", metavar="T"),
@@ -272,7 +272,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=40,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--summary", "what was done, for the work log", metavar="T"),
@@ -283,8 +283,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--deliverable", "file that was produced; may be repeated", metavar="PATH", kind="many", target="deliverables"),
             Option("--test", "number of tests: total, passed or failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
-            Option("--acceptance", "acceptance criterion that was met, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--acceptance", "criterion that was met; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -300,12 +300,12 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=45,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
             Option("--to", "who receives it: a task, a channel, a peer", metavar="T", target="target"),
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -320,7 +320,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=50,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--code", "short name of what went wrong", metavar="C"),
@@ -341,10 +341,10 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=60,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -360,7 +360,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=110,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
@@ -430,7 +430,7 @@ VERBS: tuple[Verb, ...] = (
         order=130,
         arguments=(
             Argument("show|set|decide|artifact", "what to do", target="action"),
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("TEXT", "with decide: what was decided", required=False, target="description"),
         ),
         options=(
@@ -474,9 +474,9 @@ VERBS: tuple[Verb, ...] = (
             Option("--tag", "tag; may be repeated", metavar="T", kind="many", target="tags"),
             Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata"),
             Option("--workflow", "workflow to pass through", metavar="W"),
-            Option("--acceptance", "acceptance criterion, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
+            Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "what it requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -497,7 +497,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--title", "new title", metavar="T"),
@@ -508,9 +508,9 @@ VERBS: tuple[Verb, ...] = (
             Option("--agent", "target agent, skips routing", metavar="A", target="routing.agent"),
             Option("--tag", "tag; may be repeated", metavar="T", kind="many", target="routing.tags"),
             Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata"),
-            Option("--acceptance", "acceptance criterion, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
+            Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "what it requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -530,13 +530,13 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=30,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--note", "added to the work log", metavar="T"),
             Option("--body", "new body, as Markdown: replaces the old one, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -552,7 +552,7 @@ VERBS: tuple[Verb, ...] = (
         order=40,
         arguments=(
             Argument("add|rm", "what to do (default: add)", required=False, target="action"),
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("BLOCKER", "task that must be done first", target="blocker_id"),
         ),
         options=(
@@ -573,12 +573,12 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=50,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -591,7 +591,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=60,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
@@ -608,11 +608,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=70,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
-            Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--reason", "why (it is recorded)", metavar="T", required=True),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -625,7 +625,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=80,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -640,10 +640,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=90,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -656,7 +656,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=100,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -671,10 +671,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=110,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -687,10 +687,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=120,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--reason", "why (it is recorded)", metavar="T", required=True),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -703,7 +703,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=130,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -718,11 +718,11 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=10,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -735,11 +735,11 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -985,7 +985,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--topic", "topic in the payload's revision (default: the subject)", metavar="T", actions=("send",)),
             Option("--part", "which part of the payload this is, such as 1/3", metavar="N/M", actions=("send",)),
             Option("--agent", "whose mail (default: the caller's)", metavar="A", actions=("inbox", "ack", "action", "block", "close", "escalate", "list", "check", "archive")),
-            Option("--reason", "why; it is recorded", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
+            Option("--reason", "why (it is recorded)", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
             Option("--revision", "revision of the payload that this answers", metavar="REV", actions=("ack", "action")),
             Option("--disposition", "how it ends; deferred leaves it open, and its reason is the condition that ends the wait: resolved, superseded, withdrawn, abandoned or deferred", metavar="D", actions=("close",)),
             Option("--status", "only in this status: unread, acknowledged, blocked, actioned or closed", metavar="S", actions=("list",)),
@@ -1022,7 +1022,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--type", "how control passes: sequential, delegation, broadcast or escalation", metavar="T", actions=("new",)),
             Option("--task", "task that is handed over", metavar="ID", actions=("new", "list")),
-            Option("--reason", "why; it is recorded", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
+            Option("--reason", "why (it is recorded)", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
             Option("--from", "sender", metavar="A", target="from_agent", actions=("new", "list")),
             Option("--to", "receiver; several, with commas, for a broadcast; may be repeated", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
             Option("--rationale", "why this decision was made; an escalation needs it", metavar="R", actions=("new", "escalate")),

@@ -99,7 +99,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
     acceptance: (
         Annotated[
             list[str | Object],
-            param("acceptance criterion that was met, as text or a JSON object", Spelling(metavar="A")),
+            param("criterion that was met", Spelling(metavar="A", note="(text or a JSON object)")),
         ]
         | UnsetType
     ) = UNSET
