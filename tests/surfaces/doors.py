@@ -115,6 +115,13 @@ class OnTheCommandLine:
             file = self.root.parent / "messages.txt"
             file.write_text("\n".join(given["messages"]))
             return self.run("send", str(file))
+        if operation == "import_tasks":
+            (one,) = given["files"]
+            file = self.root.parent / one["name"]
+            file.write_text(one["text"])
+            return self.run(
+                "import", str(file), "--from", given["source"], *["--dry-run"] * given.get("dry_run", False)
+            )
         return self.run(*self.words(operation, given))
 
     def words(self, operation: str, given: dict[str, Any]) -> list[str]:

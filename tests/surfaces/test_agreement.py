@@ -43,11 +43,14 @@ NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS
     ("status", "compact"),  # `--compact`, which every verb has
     ("show", "full"),  # a person sees it laid out, and a script gets the whole
     ("send", "messages"),  # FILE, or standard input
+    ("import_tasks", "files"),  # FILE, or a folder
 }
 ONLY_OF_THE_COMMAND_LINE = {
     ("handoff_new", "no_wait"),
     ("charter_check", "git"),  # other surfaces name the files
     ("job_add", "file"),  # other surfaces give the items
+    ("export_tasks", "file"),  # other surfaces answer with the text
+    ("import_tasks", "file"),
     ("list", "tree"),  # how the list is drawn
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`

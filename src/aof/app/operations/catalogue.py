@@ -11,6 +11,7 @@ from aof.app.operations.rows import (
     audit,
     control,
     handoffs,
+    history,
     jobs,
     maintenance,
     org,
@@ -20,6 +21,7 @@ from aof.app.operations.rows import (
     tasks,
     workflows,
 )
+from aof.app.operations.rows.batches import bulk, interchange
 from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 from aof.core.errors.base import InvalidInput
@@ -40,9 +42,9 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
-    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
-    *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *queries.ROWS, *history.ROWS, *org.ROWS, *handoffs.ROWS,
+    *audit.ROWS, *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS,
+    *jobs.ROWS, *maintenance.ROWS, *interchange.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -107,6 +107,29 @@ class Completed(Moved, frozen=True, kw_only=True):
     next: tuple[NextHop, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
+class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A template for new tasks, what it is for, and why it cannot be used where that is so."""
+
+    name: str
+    path: str
+    about: str = ""
+    problem: str | None = None
+
+
+class Templates(Result, frozen=True, kw_only=True):
+    """All templates for new tasks."""
+
+    templates: tuple[Template, ...]
+
+
+class Commented(Result, frozen=True, kw_only=True):
+    """Where the task is that was commented on, and how many comments it has now."""
+
+    task_id: str
+    status: str
+    comments: int
+
+
 class Updated(Result, frozen=True, kw_only=True):
     """What an update really changed; with the secret of a run that it began."""
 

@@ -22,11 +22,11 @@ _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "wo
 class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     """How a parameter is given on the command line, where its name and type do not say so.
 
-    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out. `option` is the name of
-    the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands for its value. `note`
-    is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from standard input;
-    with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where operations share
-    a verb; `extra` are short ways to set keys of an object.
+    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out, and `ID…` may be several.
+    `option` is the name of the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands
+    for its value. `note` is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from
+    standard input; with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where
+    operations share a verb; `extra` are short ways to set keys of an object.
     """
 
     place: str = ""
@@ -42,7 +42,10 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one."""
+    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one.
+
+    Without dashes, as `[FILE]`, it stands by its place.
+    """
 
     option: str
     help: str

@@ -73,6 +73,37 @@ class QueryService:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
         return self._models.listed(self._models.query(**filters))
 
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        from aof.app.queries import search
+
+        query = self._models.query(
+            search=search.checked(text),
+            status=status,
+            agent=agent,
+            tag=tag,
+            priority=priority,
+            archived=archived,
+            limit=limit,
+            sort="relevance",
+            reverse=True,
+            cursor=cursor,
+        )
+        listed = self._models.listed(query)
+        search.explained(self._store, listed.tasks, text)
+        return listed
+
     def blocked(self, **filters: Unpack[Filters]) -> Listed:
         """What is blocked, and why."""
         return self._models.blocked(self._models.query(**filters))

@@ -215,6 +215,7 @@ class RunService:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
@@ -238,6 +239,7 @@ class RunService:
             acceptance=tuple(acceptance),
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
         )
         task = require_task(done)
         if not task.gated:
@@ -293,11 +295,20 @@ class RunService:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self._dispatcher.move(c.Approve, task_id, actor=actor, key=key, reason=reason, hop=hop)
+        return self._dispatcher.move(
+            c.Approve,
+            task_id,
+            actor=actor,
+            key=key,
+            reason=reason,
+            hop=hop,
+            allow_open_children=allow_open_children,
+        )
 
     def reject(
         self,

@@ -47,6 +47,7 @@ _STEERING: Final = (
     c.RetryTask,
     c.Edit,
     c.ArchiveTask,
+    c.UnarchiveTask,
     c.AddDependency,
     c.RemoveDependency,
     c.AddLink,

@@ -35,7 +35,10 @@ def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None =
     if agent is not None and "agent" in targets and _ACTING & targets:
         given.setdefault("agent", agent)
     parts = ["aof", *_kept(options or {}), words]
-    parts += [_quote(given[argument.target]) for argument in verb.arguments if argument.target in given]
+    for argument in verb.arguments:
+        if argument.target in given:
+            value = given[argument.target]
+            parts += map(_quote, value if argument.many else [value])
     for option in verb.options:
         if option.target in given and option.target not in places:
             value = given[option.target]

@@ -14,6 +14,7 @@ from aof.app.operations.rows.fields import (
     IdempotencyKey,
     LeaseTime,
     Object,
+    OpenChildren,
     Reason,
     Run,
 )
@@ -76,10 +77,10 @@ class UpdateParams(ReportParams, frozen=True, kw_only=True):
 class CompleteParams(ReportParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
-    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
+    summary: Annotated[str, param("what was done", Spelling(metavar="T"))] | UnsetType = UNSET
     outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
     blockers: (
-        Annotated[list[str], param("required with needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
+        Annotated[list[str], param("for needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
         | UnsetType
     ) = UNSET
     caller_role: Annotated[str, param("your role in the workflow", Spelling(option="--role"))] | UnsetType = UNSET
@@ -88,10 +89,11 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
         | UnsetType
     ) = UNSET
+    allow_open_children: OpenChildren = UNSET
     tests: (
         Annotated[
             dict[str, int],
-            param("number of tests: total, passed or failed", Spelling(option="--test", metavar="K=N")),
+            param("tests: total, passed, failed", Spelling(option="--test", metavar="K=N")),
         ]
         | UnsetType
     ) = UNSET

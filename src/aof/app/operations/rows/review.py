@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved
-from aof.app.operations.rows.fields import ChangeParams, Hop, NeededBlockers, Reason
+from aof.app.operations.rows.fields import ChangeParams, Hop, NeededBlockers, OpenChildren, Reason
 from aof.app.operations.spec import Cli, Operation, StandIn
 
 
@@ -14,6 +14,7 @@ class ApproveParams(ChangeParams, frozen=True, kw_only=True):
 
     reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
+    allow_open_children: OpenChildren = UNSET
 
 
 class RejectParams(ChangeParams, frozen=True, kw_only=True):

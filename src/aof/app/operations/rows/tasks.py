@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Beaten, Claimed, Completed, Created, Edited, Moved, Reported, Updated
+from aof.app.operations.results import (
+    Beaten,
+    Claimed,
+    Completed,
+    Created,
+    Edited,
+    Moved,
+    Reported,
+    Templates,
+    Updated,
+)
 from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
@@ -71,16 +81,15 @@ class CreateParams(Params, frozen=True, kw_only=True):
         Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
         | UnsetType
     ) = UNSET
+    template: Annotated[str, param("template to begin with, a file in templates/")] | UnsetType = UNSET
     key: IdempotencyKey | UnsetType = UNSET
 
 
 class ClaimParams(Params, frozen=True, kw_only=True):
     """Which task to take; none: the next one."""
 
-    task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
-        UNSET
-    )
-    agent: Annotated[str, param("agent that takes it; default: the actor")] | UnsetType = UNSET
+    task_id: Annotated[str, param("task (default: the next)", Spelling(place="ID"))] | UnsetType = UNSET
+    agent: Annotated[str, param("who takes it (default: you)")] | UnsetType = UNSET
     ttl: LeaseTime | UnsetType = UNSET
     wait: (
         Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
@@ -88,7 +97,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
-    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
+    keep: Annotated[bool, param("hold it beyond this session")] | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -156,6 +165,16 @@ _TARGET = ("title", "brief", "agent", "team", "role", "priority", "depends_on", 
 
 ROWS: tuple[Operation, ...] = (
     Operation(
+        name="templates",
+        parameters=Params,
+        result=Templates,
+        help="The templates that tasks can be created from.",
+        effect="read",
+        tool="aof_templates",
+        verb="templates",
+        cli=Cli(section="plan", order=12, example="aof templates"),
+    ),
+    Operation(
         name="create",
         parameters=CreateParams,
         result=Created,
@@ -171,7 +190,7 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         ),
         tier="core",
-        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "key", "actor"),
+        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "template", "key", "actor"),
         tool_requires=("brief",),
     ),
     Operation(
@@ -218,6 +237,7 @@ ROWS: tuple[Operation, ...] = (
             "acceptance",
             "tests",
             "caller_role",
+            "allow_open_children",
             "run",
             "expect_rev",
             "actor",
