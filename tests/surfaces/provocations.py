@@ -82,6 +82,12 @@ def _all_taken(scene: Scene) -> Asked:
     return "claim", {"agent": WHO}
 
 
+def _parent_of_open(scene: Scene) -> Asked:
+    task_id = scene.held(WHO)
+    scene.task(parent_id=task_id)
+    return "complete", {"task_id": task_id}
+
+
 def _lost_key(scene: Scene) -> Asked:
     key = scene.new("key")
     scene.fabric.as_actor(WHO).create("Do it", key=key)
@@ -226,6 +232,7 @@ PLAIN: dict[str, Provoke] = {
     "run_required": lambda scene: ("complete", {"task_id": scene.again(), "summary": "done"}),
     "invalid_transition": lambda scene: ("archive", {"task_id": scene.task()}),
     "dependency_cycle": _cycle,
+    "children_open": _parent_of_open,
     "task_running": lambda scene: ("dep_add", {"task_id": scene.held(WHO), "blocker_id": scene.task()}),
     "cancel_requested": _below_a_cancelled,
     "resource_busy": _busy,
@@ -368,6 +375,7 @@ NOT_BY_A_CALL: dict[str, str] = {
         _ANSWER,
     ),
     "charter_exists": "only a maintainer comes that far; tests/app/documents/charter",
+    "not_undoable": "needs a change that cannot be undone; tests of undo",
     "actor_mismatch": "depends on how the caller has proven itself; tests/surfaces/test_identity.py",
     "too_many_requests": "the server's limits; tests/adapters/http/limits",
     "unauthenticated": "no token, or no secret of a run; tests/adapters/http/test_guard.py, test_secret.py",

@@ -26,7 +26,7 @@ from aof.core.errors.base import AofError, InvalidInput
 SECRETS = "aof/runSecrets"
 _NAME = "secret"
 WAIT = "wait"
-_WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
+_WAITING = {"description": "answer with a task handle", "type": "boolean"}
 
 
 def parted(result: Any) -> tuple[Any, list[str]]:

@@ -117,7 +117,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=40,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--at", "as it was after this event", metavar="SEQ", type="int"),
@@ -132,7 +132,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=45,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
@@ -232,14 +232,14 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=10,
         arguments=(
-            Argument("ID", "task; without it, the next one for the agent", required=False, target="task_id"),
+            Argument("ID", "task (default: the next)", required=False, target="task_id"),
         ),
         options=(
-            Option("--agent", "agent that takes it; default: the actor", metavar="A"),
-            Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
+            Option("--agent", "who takes it (default: you)", metavar="A"),
+            Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--keep", "hold it beyond this session; your calls renew it"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -253,10 +253,10 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--ttl", "seconds that the lease lasts without a heartbeat", metavar="S", type="seconds"),
+            Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -270,7 +270,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=30,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--text", "what was achieved", metavar="T"),
@@ -293,20 +293,20 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=40,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--summary", "what was done, for the work log", metavar="T"),
+            Option("--summary", "what was done", metavar="T"),
             Option("--outcome", "required in a workflow: complete, needs_review or blocked", metavar="O"),
-            Option("--blocker", "required with needs_review and blocked; may be repeated", metavar="T", kind="many", target="blockers"),
+            Option("--blocker", "for needs_review and blocked; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
             Option("--summary-ref", "file that holds the summary", metavar="PATH"),
             Option("--deliverable", "file that was produced; may be repeated", metavar="PATH", kind="many", target="deliverables"),
-            Option("--allow-open-children", "also while children of it are unfinished"),
-            Option("--test", "number of tests: total, passed or failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
+            Option("--allow-open-children", "despite open children"),
+            Option("--test", "tests: total, passed, failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
-            Option("--acceptance", "acceptance criterion that was met, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--acceptance", "criterion that was met; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -322,12 +322,12 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=45,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
             Option("--to", "who receives it: a task, a channel, a peer", metavar="T", target="target"),
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -342,7 +342,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=50,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--code", "short name of what went wrong", metavar="C"),
@@ -363,10 +363,10 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=60,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -382,7 +382,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=110,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
@@ -452,7 +452,7 @@ VERBS: tuple[Verb, ...] = (
         order=130,
         arguments=(
             Argument("show|set|decide|artifact", "what to do", target="action"),
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("TEXT", "with decide: what was decided", required=False, target="description"),
         ),
         options=(
@@ -496,9 +496,9 @@ VERBS: tuple[Verb, ...] = (
             Option("--tag", "tag; may be repeated", metavar="T", kind="many", target="tags"),
             Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata"),
             Option("--workflow", "workflow to pass through", metavar="W"),
-            Option("--acceptance", "acceptance criterion, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
+            Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "requirements on agents; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -528,7 +528,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--title", "new title", metavar="T"),
@@ -539,9 +539,9 @@ VERBS: tuple[Verb, ...] = (
             Option("--agent", "target agent, skips routing", metavar="A", target="routing.agent"),
             Option("--tag", "tag; may be repeated", metavar="T", kind="many", target="routing.tags"),
             Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata"),
-            Option("--acceptance", "acceptance criterion, as text or a JSON object; may be repeated", metavar="A", kind="many", type="item"),
+            Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "requirements on agents; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -561,7 +561,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=25,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("TEXT", "comment, as Markdown, or - for standard input", target="text", type="stdin"),
         ),
         options=(
@@ -578,13 +578,13 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=30,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--note", "added to the work log", metavar="T"),
             Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -600,7 +600,7 @@ VERBS: tuple[Verb, ...] = (
         order=40,
         arguments=(
             Argument("add|rm", "what to do (default: add)", required=False, target="action"),
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("BLOCKER", "task that must be done first", target="blocker_id"),
         ),
         options=(
@@ -621,12 +621,12 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=50,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -639,7 +639,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=60,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
@@ -656,11 +656,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=70,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
-            Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--reason", "why (it is recorded)", metavar="T", required=True),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -673,7 +673,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=80,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -688,10 +688,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=90,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -704,7 +704,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=100,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -719,10 +719,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=110,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -735,10 +735,10 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=120,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T", required=True),
+            Option("--reason", "why (it is recorded)", metavar="T", required=True),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -751,11 +751,11 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=125,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--backlog", "put it in the backlog instead of the ready queue"),
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -768,7 +768,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=130,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -783,7 +783,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=132,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -802,7 +802,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID…", "the tasks; none: all that match the filters", required=False, many=True, target="task_ids"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--set-priority", "new priority: low, normal, high or critical", metavar="S", target="changes.priority"),
             Option("--set-agent", "new target agent", metavar="S", target="changes.agent"),
             Option("--set-role", "new target role", metavar="S", target="changes.role"),
@@ -858,12 +858,12 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=10,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
-            Option("--reason", "why; it is recorded", metavar="T"),
-            Option("--hop", "hop of the workflow", metavar="H"),
-            Option("--allow-open-children", "also while children of it are unfinished"),
+            Option("--reason", "why (it is recorded)", metavar="T"),
+            Option("--hop", "workflow hop", metavar="H"),
+            Option("--allow-open-children", "despite open children"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -876,11 +876,11 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=20,
         arguments=(
-            Argument("ID", "task ID, or a unique part", target="task_id"),
+            Argument("ID", "ID, or unique part", target="task_id"),
         ),
         options=(
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
-            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--hop", "workflow hop", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -1126,7 +1126,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--topic", "topic in the payload's revision (default: the subject)", metavar="T", actions=("send",)),
             Option("--part", "which part of the payload this is, such as 1/3", metavar="N/M", actions=("send",)),
             Option("--agent", "whose mail (default: the caller's)", metavar="A", actions=("inbox", "ack", "action", "block", "close", "escalate", "list", "check", "archive")),
-            Option("--reason", "why; it is recorded", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
+            Option("--reason", "why (it is recorded)", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
             Option("--revision", "revision of the payload that this answers", metavar="REV", actions=("ack", "action")),
             Option("--disposition", "how it ends; deferred leaves it open, and its reason is the condition that ends the wait: resolved, superseded, withdrawn, abandoned or deferred", metavar="D", actions=("close",)),
             Option("--status", "only in this status: unread, acknowledged, blocked, actioned or closed", metavar="S", actions=("list",)),
@@ -1163,7 +1163,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--type", "how control passes: sequential, delegation, broadcast or escalation", metavar="T", actions=("new",)),
             Option("--task", "task that is handed over", metavar="ID", actions=("new", "list")),
-            Option("--reason", "why; it is recorded", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
+            Option("--reason", "why (it is recorded)", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
             Option("--from", "sender", metavar="A", target="from_agent", actions=("new", "list")),
             Option("--to", "receiver; several, with commas, for a broadcast; may be repeated", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
             Option("--rationale", "why this decision was made; an escalation needs it", metavar="R", actions=("new", "escalate")),

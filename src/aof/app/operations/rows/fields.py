@@ -13,11 +13,11 @@ from aof.app.operations.spec import SOME, Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
-Reason = Annotated[str, param("why; it is recorded", Spelling(metavar="T"))]
+Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
-OpenChildren = Annotated[bool, param("also while children of it are unfinished")] | UnsetType
-Hop = Annotated[str, param("hop of the workflow")] | UnsetType
+OpenChildren = Annotated[bool, param("despite open children")] | UnsetType
+Hop = Annotated[str, param("workflow hop")] | UnsetType
 Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
@@ -31,12 +31,10 @@ _CAPABILITIES = Extra(
 Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
 Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
 Acceptance = Annotated[
-    list[str | Object], param("acceptance criterion, as text or a JSON object", Spelling(option="--acceptance"))
+    list[str | Object], param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)"))
 ]
 Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
-Profile = Annotated[
-    Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
-]
+Profile = Annotated[Object, param("requirements on agents", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 Visible = Annotated[Visibility, param("where the task is shown")]
 Due = Annotated[
@@ -50,7 +48,7 @@ TargetTeam = Annotated[str, param("target team")]
 LeaseTime = Annotated[
     float,
     param(
-        "seconds that the lease lasts without a heartbeat",
+        "length of the lease in seconds",
         Spelling(metavar="S", seconds=True),
         says={"minimum": 0.001},
     ),

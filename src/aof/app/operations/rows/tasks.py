@@ -88,10 +88,8 @@ class CreateParams(Params, frozen=True, kw_only=True):
 class ClaimParams(Params, frozen=True, kw_only=True):
     """Which task to take; none: the next one."""
 
-    task_id: Annotated[str, param("task; without it, the next one for the agent", Spelling(place="ID"))] | UnsetType = (
-        UNSET
-    )
-    agent: Annotated[str, param("agent that takes it; default: the actor")] | UnsetType = UNSET
+    task_id: Annotated[str, param("task (default: the next)", Spelling(place="ID"))] | UnsetType = UNSET
+    agent: Annotated[str, param("who takes it (default: you)")] | UnsetType = UNSET
     ttl: LeaseTime | UnsetType = UNSET
     wait: (
         Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)]
