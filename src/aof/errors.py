@@ -7,15 +7,15 @@
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
     │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
-    ├── Refused       refused      NotReady, NotReconciled, NotUndoable, InvalidTransition, TaskRunning,
+    ├── Refused       refused      NotReady, NotReconciled, ChildrenOpen, NotUndoable, InvalidTransition, TaskRunning,
     │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
     │                              AgentInactive, NotAllowed, SelfApproval, NestedDelegation, Unauthenticated,
-    │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged, OutOfScope,
-    │                              LockRequired,
-    │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
-    │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
-    │                              NotReceiver, NotCloser, StatusNotAllowed, RevisionMismatch, MissingPart,
-    │                              CharterExists, ApprovalRequired, RebuttalUsed, RebuttalLate, ConflictSettled
+    │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged,
+    │                              OutOfScope, LockRequired, BudgetExceeded, BudgetTooSmall, NotAddressee,
+    │                              NotAccepted, HandedOver, NoReturnExpected, SegmentOpen, EscalationDepth,
+    │                              CapabilityMismatch, MessageClosed, NotReceiver, NotCloser, StatusNotAllowed,
+    │                              RevisionMismatch, MissingPart, CharterExists, ApprovalRequired, RebuttalUsed,
+    │                              RebuttalLate, ConflictSettled
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
@@ -118,6 +118,7 @@ from aof.core.errors.tasks import (
     AmbiguousId,
     AnotherTask,
     CancelRequested,
+    ChildrenOpen,
     DependencyCycle,
     IdTaken,
     InvalidTransition,
@@ -151,6 +152,7 @@ __all__ = [
     "CancelRequested",
     "CapabilityMismatch",
     "CharterExists",
+    "ChildrenOpen",
     "CommitUnknown",
     "Conflict",
     "ConflictNotFound",

@@ -121,6 +121,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("update", "reviewed", "approve by update", status="done"),
     *_both("approve", "reviewed", "approve", everywhere=True),
     *_both("reject", "reviewed", "reject", blockers=["not yet"]),
+    *_both("comment", "free", "comment on a waiting task", text="Have you seen this?"),
+    *_both("comment", "running", "comment on a running task", text="Have you seen this?"),
     *_both("edit", "free", "edit title of a waiting task", title="Other"),
     *_both("edit", "free", "edit gates of a waiting task", metadata={"reviewRequired": False}),
     *_both("edit", "running", "edit gates of a running task", everywhere=True, metadata={"reviewRequired": False}),

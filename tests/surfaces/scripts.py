@@ -49,6 +49,21 @@ def a_whole_life(tape: Tape) -> None:
     tape.refused("approve", "not_ready", task_id=tape.task("Not in review"))
 
 
+def commenting(tape: Tape) -> None:
+    task_id = tape.task("Discussed", due="2026-04-01")
+    tape.ask("comment", task_id=task_id, text="First\n## not a heading", agent="eve")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.refused("comment", "key_conflict", task_id=task_id, text="Third", key="c1")
+    tape.refused("comment", "invalid", task_id=task_id, text=" ")
+    tape.refused("comment", "task_not_found", task_id=MISSING, text="x")
+    tape.ask("templates")
+    tape.refused("create", "invalid", title="Third", brief="x", template="absent")
+    tape.ask("search", text="HEAD firs", status="ready", limit=5)
+    tape.refused("search", "invalid", text="  ")
+    tape.ask("show", task_id=task_id)
+
+
 def revisions(tape: Tape) -> None:
     task_id = tape.task("Seen")
     seen = tape.elsewhere.get(task_id).rev
@@ -425,6 +440,7 @@ def mailing(tape: Tape) -> None:
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
+    commenting,
     revisions,
     second_thoughts,
     many,

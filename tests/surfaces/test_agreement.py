@@ -42,6 +42,7 @@ ONLY_OF_THE_METHOD = {
 NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
+    ("show", "full"),  # a person sees it laid out, and a script gets the whole
     ("send", "messages"),  # FILE, or standard input
     ("import_tasks", "files"),  # FILE, or a folder
 }
@@ -143,7 +144,11 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         needed = operation.tool_requires
         for plain in SELF_EXPLAINING:
             full.get(plain, {}).pop("description", None)
-        assert shown == {one: filled(full[one]) if one in needed else full[one] for one in shown}, name
+        written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
+        for one, value in operation.tool_defaults:
+            assert written[one]["default"] is not value
+            written[one] = written[one] | {"default": value}
+        assert shown == written, name
 
 
 def test_the_openapi_document_has_every_parameter() -> None:

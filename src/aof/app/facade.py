@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from aof.app.operations.results import (
         Applied,
         Beaten,
+        Commented,
+        Completed,
         Created,
         Depends,
         Edited,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
+        Templates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
@@ -77,9 +80,9 @@ class Facade:
         """The task as a record."""
         return self.services.queries.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
-        """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
-        return self.services.queries.show(task_id, at=at)
+    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+        """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
+        return self.services.queries.show(task_id, at=at, full=full)
 
     def output(
         self, task_id: str, *, attempt: int | None = None, stream: str = "stdout", offset: int = 0, limit: int = 65536
@@ -127,6 +130,23 @@ class Facade:
             reverse=reverse,
             limit=limit,
             cursor=cursor,
+        )
+
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        return self.services.queries.search(
+            text, status=status, agent=agent, tag=tag, priority=priority, archived=archived, limit=limit, cursor=cursor
         )
 
     def blocked(
@@ -483,10 +503,14 @@ class Facade:
         max_attempts: int | None = None,
         backlog: bool = False,
         review: bool = True,
+        template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Created:
-        """Create a task. With a key, the same call again answers with the same task."""
+        """Create a task. With a key, the same call again answers with the same task.
+
+        With a template, the task begins with what that says, too.
+        """
         return self.services.tasks.create(
             title,
             brief=brief,
@@ -509,15 +533,21 @@ class Facade:
             max_attempts=max_attempts,
             backlog=backlog,
             review=review,
+            template=template,
             key=key,
             actor=actor,
         )
+
+    def templates(self) -> Templates:
+        """The templates that tasks can be created from."""
+        return self.services.tasks.templates()
 
     def update(
         self,
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -526,9 +556,9 @@ class Facade:
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         return self.services.expecting(expect_rev).tasks.update(
-            task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
+            task_id, body=body, note=note, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
     def edit(
@@ -546,6 +576,19 @@ class Facade:
         return self.services.expecting(expect_rev).tasks.edit(
             task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
         )
+
+    def comment(
+        self,
+        task_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        return self.services.expecting(expect_rev).tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
 
     def cancel(
         self,
@@ -852,12 +895,13 @@ class Facade:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
-    ) -> Moved:
+    ) -> Completed:
         """End the run with its outcome; on a task in review this is the approval."""
         return self.services.expecting(expect_rev).runs.complete(
             task_id,
@@ -871,6 +915,7 @@ class Facade:
             acceptance=acceptance,
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
             run=run,
             agent=agent,
             key=key,
@@ -919,12 +964,15 @@ class Facade:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(
+            task_id, reason=reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
+        )
 
     def reject(
         self,

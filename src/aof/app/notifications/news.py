@@ -12,6 +12,7 @@ from aof.ports.notifier import Kind, Notification
 _KINDS: Final[dict[str, Kind]] = {
     "task.transitioned": "status",
     "task.sla_alert": "sla",
+    "task.overdue": "sla",
     "handoff.unanswered": "handoff",
 }
 

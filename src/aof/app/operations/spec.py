@@ -83,8 +83,8 @@ def param(
     )
 
 
-TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("name of the caller", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
+TaskId = Annotated[str, param("task ID, or a unique part", Spelling(place="ID"))]
+Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -146,15 +146,27 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     family: Family | None = None
 
 
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation of the core that a hint shows to readers who are not told of this one.
+
+    It `keeps` these parameters of the call and `adds` others.
+    """
+
+    operation: str
+    keeps: tuple[str, ...] = ()
+    adds: tuple[tuple[str, Any], ...] = ()
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
     `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
-    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
+    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well;
+    `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
     have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
-    is the words that call it on the command line, `cli` what else is said of them there.
+    is the words that call it on the command line, `cli` what else is said of them there. `stand_in` is for hints.
     """
 
     name: str
@@ -169,11 +181,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     acts: str | None = None
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
+    tool_defaults: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None
     taught: tuple[Taught, ...] = ()
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()
+    stand_in: StandIn | None = None
 
     @property
     def scope(self) -> Scope:

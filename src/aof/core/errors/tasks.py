@@ -53,6 +53,12 @@ class NotReady(Refused):
     code = "not_ready"
 
 
+class ChildrenOpen(Refused):
+    """A parent is not complete while tasks below it are unfinished."""
+
+    code = "children_open"
+
+
 class NotReconciled(Refused):
     """Something that the task itself declares is still open."""
 

@@ -169,9 +169,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     def _announce(self, changes: dict[str, Change]) -> None:
         """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
         for change in changes.values():
-            known = change.before.task.depends_on if change.before.task is not None else ()
-            if change.task.depends_on and change.task.depends_on != known:
-                self._store.waited.add(change.task.depends_on)
+            known = change.before.task.ends if change.before.task is not None else ()
+            if (ends := change.task.ends) and ends != known:
+                self._store.waited.add(ends)
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""

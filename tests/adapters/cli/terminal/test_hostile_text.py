@@ -109,6 +109,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "unarchive": (("unarchive", "001"),),
     "reopen": (("reopen", "001", "--reason", HARMFUL),),
     "undo": (("undo",), ("undo", "001", "--dry-run")),
+    "comment": (("comment", "008", HARMFUL), ("comment", "008", QUIET, "--agent", HARMFUL), ("show", "008")),
     "dep": (("dep", "add", "007", "006"), ("dep", "add", "007", HARMFUL), ("dep", HARMFUL, "007", "006")),
     "log": (("log",), ("log", "001"), ("log", "--format", "agentruntime"), ("log", "--format", HARMFUL)),
     "link": (("link", "007", "evidence", QUIET, "--reason", HARMFUL), ("link", "007", HARMFUL, "x")),
@@ -121,6 +122,8 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "import": (("import", f"none{HARMFUL}"), ("import", "odd.tar", "--data-dir", f"new{CSI}")),
     "completion": (("completion", "bash"),),
     "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
+    "search": (("search", "evil"), ("search", HARMFUL), ("search", QUIET)),
+    "templates": (("templates",), ("create", "x", "--template", HARMFUL)),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),
     "handoff": (

@@ -86,8 +86,8 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
     elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
         told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
         said = "  ".join(str(one) for one in told if one)
-    elif "workLog" in what:
-        said = what["workLog"]
+    elif "workLog" in what or event.type == "task.commented":
+        said = what.get("workLog") or what["text"]
     elif "fields" in what:
         said = ", ".join(what["fields"])
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor

@@ -48,6 +48,7 @@ HANDLERS = {
     "ready": "queries:ready",
     "recover": "data:recover",
     "replay": "views:replay",
+    "search": "queries:search",
     "send": "messages:send",
     "session-end": "messages:session_end",
     "show": "queries:show",
@@ -184,9 +185,10 @@ def _arguments(operation: Operation) -> list[Argument]:
     for one in (one for one in spelled(operation) if one.spelling.place):
         place = one.spelling.place
         required = one.required and not place.startswith("[")
+        read = "stdin" if one.spelling.stdin else "text"
         many = place.strip("[]").endswith("…")
         target = one.spelling.target or one.name
-        found.append(Argument(place.strip("[]"), _help(one), required=required, target=target, many=many))
+        found.append(Argument(place.strip("[]"), _help(one), required=required, target=target, type=read, many=many))
     placed = [one for one in _cli(operation).extra if not one.option.startswith("--")]
     return [*found, *(Argument(one.option.strip("[]"), one.help, required=one.option[0] != "[") for one in placed)]
 
@@ -272,7 +274,7 @@ def _shared_arguments(members: list[Operation]) -> list[Argument]:
         one = next(iter(here.values()))
         text = family.place or _only_with(list(here), actions, one.help)
         required = len(here) == len(actions) and all(argument.required for argument in here.values())
-        found.append(Argument(one.name, text, required=required, target=one.target))
+        found.append(Argument(one.name, text, required=required, target=one.target, type=one.type))
     return found
 
 
@@ -322,7 +324,8 @@ def _written(verb: Verb) -> Iterator[str]:
 
 def _argument(argument: Argument) -> str:
     more = ("" if argument.required else ", required=False") + (", many=True" if argument.many else "")
-    return f"Argument({_text(argument.name)}, {_text(argument.help)}{more}, target={_text(argument.target)})"
+    read = "" if argument.type == "text" else f", type={_text(argument.type)}"
+    return f"Argument({_text(argument.name)}, {_text(argument.help)}{more}, target={_text(argument.target)}{read})"
 
 
 def _action(one: VerbAction) -> str:

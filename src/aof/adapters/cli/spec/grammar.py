@@ -47,9 +47,12 @@ class Option:
 
 
 class Argument:
-    """A word that stands by its place; the last one of a verb may stand for `many`."""
+    """A word that stands by its place; the last one of a verb may stand for `many`.
 
-    __slots__ = ("help", "many", "name", "required", "target")
+    Of the type `stdin`, `-` stands for what standard input has.
+    """
+
+    __slots__ = ("help", "many", "name", "required", "target", "type")
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Argument:
         *,
         required: bool = True,
         target: str = "",
+        type: str = "text",  # noqa: A002 - as above
         many: bool = False,
     ) -> None:
         self.name = name
@@ -65,6 +69,7 @@ class Argument:
         self.required = required
         self.target = target or name.lower().replace(" ", "_")
         self.many = many
+        self.type = type
 
 
 class VerbAction:
@@ -133,7 +138,8 @@ class Verb:
     @property
     def reads(self) -> bool:
         """Whether some of its texts are not yet the values that its function takes."""
-        return any(one.type in _READ_LATER or one.required or "." in one.target for one in self.options)
+        later = any(one.type in _READ_LATER or one.required or "." in one.target for one in self.options)
+        return later or any(one.type in _READ_LATER for one in self.arguments)
 
     @property
     def usage(self) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Depends, Moved
+from aof.app.operations.results import Commented, Depends, Moved
 from aof.app.operations.rows.fields import ChangeParams, Reason
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, one_of, param
 from aof.app.tasks.undo import Undone
@@ -81,7 +81,29 @@ class UnlinkParams(ChangeParams, frozen=True, kw_only=True):
     target: Target
 
 
+class CommentParams(ChangeParams, frozen=True, kw_only=True):
+    """What is said of a task."""
+
+    text: Annotated[str, param("comment, as Markdown", Spelling(place="TEXT", stdin=True))]
+    agent: Annotated[str, param("agent that says it; default: the actor")] | UnsetType = UNSET
+
+
 ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="comment",
+        parameters=CommentParams,
+        result=Commented,
+        help="Say something of a task, whatever its status.",
+        effect="append",
+        tool="aof_task_comment",
+        verb="comment",
+        cli=Cli(
+            section="plan",
+            order=25,
+            example='aof comment 001 "The staging key is in the vault now"',
+        ),
+        acts="agent",
+    ),
     Operation(
         name="cancel",
         parameters=OptionalReasonParams,

@@ -39,7 +39,9 @@ _UNDOABLE: Final = frozenset(
     }
 )
 # Facts beside a task's own content: that they came in between does not stand in the way of an undo.
-_IMMATERIAL: Final = frozenset({"task.sla_alert", "task.request.answered", "task.accepted", "task.queued"})
+_IMMATERIAL: Final = frozenset(
+    {"task.sla_alert", "task.overdue", "task.commented", "task.request.answered", "task.accepted", "task.queued"}
+)
 _RUN: Final = "task.attempt."
 _WAITING: Final = ("backlog", "ready")
 _WORDS: Final = 40  # characters of a value
