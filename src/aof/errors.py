@@ -7,7 +7,7 @@
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
     │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
-    ├── Refused       refused      NotReady, NotReconciled, ChildrenOpen, NotUndoable, InvalidTransition, TaskRunning,
+    ├── Refused       refused      NotReady, NotReconciled, NotUndoable, ChildrenOpen, InvalidTransition, TaskRunning,
     │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
     │                              AgentInactive, NotAllowed, SelfApproval, NestedDelegation, Unauthenticated,
     │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged,

@@ -43,9 +43,8 @@ __all__ = [
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *queries.ROWS, *history.ROWS, *org.ROWS, *handoffs.ROWS,
-    *audit.ROWS,
-    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
-    *maintenance.ROWS, *interchange.ROWS,
+    *audit.ROWS, *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS,
+    *jobs.ROWS, *maintenance.ROWS, *interchange.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

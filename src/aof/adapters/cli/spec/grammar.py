@@ -68,8 +68,8 @@ class Argument:
         self.help = help
         self.required = required
         self.target = target or name.lower().replace(" ", "_")
-        self.many = many
         self.type = type
+        self.many = many
 
 
 class VerbAction:
