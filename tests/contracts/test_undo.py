@@ -184,7 +184,7 @@ def test_an_event_that_is_no_change_of_a_task_is_refused(fabric: Fabric, store: 
 ACTS = [act for _, act in CHANGES.values()]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, len(ACTS) - 1), min_size=1, max_size=8))
 def test_any_history_can_be_undone_to_its_beginning_or_to_a_refusal(numbers: list[int]) -> None:
     """Every undo leads back to the state before the change that it names."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from aof.adapters.mcp.tools import tools
 from aof.app.fabric import Fabric
 from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, Operation
 from aof.app.operations.schema_subset import filled
-from aof.app.operations.schemas import input_schema
+from aof.app.operations.schemas import SELF_EXPLAINING, input_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
 # The fabric of one caller is `fabric.as_actor(name)`; its methods need not ask again.
@@ -135,18 +136,19 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
     assert listed.keys() == BY_TOOL.keys()
     for name, tool in listed.items():
         operation = BY_TOOL[name]
-        known, full = _wire_names(operation), input_schema(operation)["properties"]
+        known, full = _wire_names(operation), deepcopy(input_schema(operation)["properties"])
         shown: dict[str, Any] = dict(tool.input_schema["properties"])
         for extra in {name for name in shown if (operation.name, name) in ONLY_OF_THE_TOOL}:
             del shown[extra]
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
         needed = operation.tool_requires
-        undescribed = {"expectRev": {"type": "integer"}, "actor": {"type": "string"}}  # their names say enough
+        for plain in SELF_EXPLAINING:
+            full.get(plain, {}).pop("description", None)
         written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
         for one, value in operation.tool_defaults:
             assert written[one]["default"] is not value
             written[one] = written[one] | {"default": value}
-        assert shown == {one: undescribed.get(one, written[one]) for one in shown}, name
+        assert shown == written, name
 
 
 def test_the_openapi_document_has_every_parameter() -> None:

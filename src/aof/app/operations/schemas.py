@@ -16,7 +16,7 @@ from aof.app.operations.catalogue import Operation
 from aof.app.operations.schema_subset import filled, plain
 
 _REF = "{name}"
-_ON_EVERY_WRITE = ("actor", "expectRev")
+SELF_EXPLAINING = ("actor", "expectRev", "metadata", "parentId", "role", "tags", "team", "title")
 
 
 @cache
@@ -66,8 +66,8 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
 
 
 def _in_short(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that nearly every tool has, and whose name says enough, is not described in each of them."""
-    return {key: one for key, one in schema.items() if key != "description"} if name in _ON_EVERY_WRITE else schema
+    """A parameter whose name says enough is not described in each tool: every word there costs every agent."""
+    return {key: one for key, one in schema.items() if key != "description"} if name in SELF_EXPLAINING else schema
 
 
 @cache

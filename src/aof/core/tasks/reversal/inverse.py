@@ -39,7 +39,9 @@ _UNDOABLE: Final = frozenset(
     }
 )
 # Facts beside a task's own content: that they came in between does not stand in the way of an undo.
-_IMMATERIAL: Final = frozenset({"task.sla_alert", "task.request.answered", "task.accepted", "task.queued"})
+_IMMATERIAL: Final = frozenset(
+    {"task.sla_alert", "task.overdue", "task.commented", "task.request.answered", "task.accepted", "task.queued"}
+)
 _RUN: Final = "task.attempt."
 _WAITING: Final = ("backlog", "ready")
 _WORDS: Final = 40  # characters of a value
@@ -212,11 +214,11 @@ def _status(before: Task, after: Task) -> Iterator[Step]:
         was = before.blocked.was if before.blocked is not None else old
         yield Step(reopening.ReopenTask, after.id, {"reason": "undone", "backlog": was == "backlog"}, words)
         if (held := _by_somebody(before)) is not None:
-            yield _held_again(after.id, held)
+            yield from _held_again(after.id, held, held.was)
     elif new == "blocked" and (held := _by_somebody(after)) is not None and old in _WAITING:
         yield from _freed(before, after, held)
     elif old == "blocked" and (held := _by_somebody(before)) is not None and new in _WAITING:
-        yield _held_again(after.id, held)
+        yield from _held_again(after.id, held, new)
     elif old == "cancelled" and new in _WAITING:
         reason = before.cancel.reason if before.cancel is not None else None
         yield Step(c.CancelTask, after.id, {"reason": reason}, words)
@@ -229,10 +231,15 @@ def _by_somebody(task: Task) -> Blocked | None:
     return task.blocked if task.blocked is not None and task.blocked.dependency is None else None
 
 
-def _held_again(task_id: str, blocked: Blocked) -> Step:
+def _held_again(task_id: str, blocked: Blocked, status: str) -> Iterator[Step]:
+    """Block the task as it was, from where it was: there it goes when it is unblocked."""
+    if status != blocked.was:
+        yield Step(c.Update, task_id, {"status": blocked.was}, f"{status} → {blocked.was}")
     if blocked.kind == "paused":
-        return Step(c.Pause, task_id, {"reason": blocked.reason}, "pause it again")
-    return Step(c.Block, task_id, {"reason": blocked.reason, "kind": blocked.kind}, f"block it again: {blocked.reason}")
+        yield Step(c.Pause, task_id, {"reason": blocked.reason}, "pause it again")
+    else:
+        given = {"reason": blocked.reason, "kind": blocked.kind}
+        yield Step(c.Block, task_id, given, f"block it again: {blocked.reason}")
 
 
 def _freed(before: Task, after: Task, blocked: Blocked) -> Iterator[Step]:
