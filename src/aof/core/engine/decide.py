@@ -15,7 +15,7 @@ from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.org import callers, guard, session_gates
-from aof.core.org.budgets import reports
+from aof.core.org.budgets import reported, reports
 from aof.core.runs import completion, delivery, lease, process_exit, progress, recovery, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -70,8 +70,15 @@ def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     refusal = _unheard(records, command) or _forbidden(records, command)
     if refusal is not None:
         return refusal
-    verdict = _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    if isinstance(command, _APPLY_RESULTS):
+        within = reported.limited(records, command.task_id)
+        return within.recorded(_by_rule(within.records, command, now))
+    verdict = _by_rule(records, command, now)
     return _over_budget(records, command, verdict, now) or verdict
+
+
+def _by_rule(records: Records, command: c.OnTask, now: int) -> Verdict:
+    return _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
@@ -178,6 +185,7 @@ def _import_edit(records: Records, command: c.ImportEdit, now: int) -> Verdict:
 
 
 _NAME: Final = 128
+_APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
 _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Create: creation.create,
