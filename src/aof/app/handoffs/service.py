@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
 from aof.app.commands.dispatcher import values
 from aof.app.handoffs import chain, handoff_results, lookup
+from aof.app.messages import router
+from aof.core.errors.base import AofError
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
+from aof.core.handoffs.lifecycle.command import refused
 from aof.core.handoffs.lifecycle.proposal import HandoffProposal
+from aof.core.model.ids import is_task_id
 from aof.core.model.org_chart import HUMAN
 from aof.ports.lists import Query
 
@@ -89,7 +94,9 @@ class HandoffService:
             "budget": budget,
             "deadline": deadline,
         }
-        asked = values(HandoffProposal, proposal)
+        with self._refusals_recorded(initiation.Initiate.operation, task_id, from_agent or actor):
+            asked = values(HandoffProposal, proposal)
+            self._environment.lookup.resolve(task_id)
         done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
         records = {one.id: one for one in self._records(done)}
@@ -269,6 +276,17 @@ class HandoffService:
         """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
         full = self._environment.lookup.resolve(task_id)
         return chain.drawn(full, self.handoff_list(task=full))
+
+    @contextmanager
+    def _refusals_recorded(self, operation: str, task_id: str, agent: str | None) -> Iterator[None]:
+        """Record why there is no command at all; what a command refuses, it records itself."""
+        try:
+            yield
+        except AofError as refusal:
+            here, actor = self._environment, self._dispatcher.actor
+            draft = refused(operation, task_id if is_task_id(task_id) else "", agent or actor, refusal)
+            router.record(here.store, here.clock, draft, actor)
+            raise
 
     def _on_task(self, kind: type[initiation.Initiate], task_id: str, /, **given: Any) -> Done:
         done = self._dispatcher.on_task(kind, task_id, **given)
