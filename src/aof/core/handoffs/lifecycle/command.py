@@ -61,9 +61,7 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
         return Decision(drafts=(*drafts, remark), refusal=refusal)
 
 
-def refused(
-    operation: str, task_id: str, agent: str, refusal: AofError, run: str | None = None, **about: str
-) -> Draft:
+def refused(operation: str, task_id: str, agent: str, refusal: AofError, run: str | None = None, **about: str) -> Draft:
     """What is recorded of a call that was refused."""
     payload: dict[str, Any] = {"operation": operation, "agent": agent, "code": refusal.code}
     payload |= {"detail": refusal.message[:_TOLD], **about}
