@@ -6,7 +6,7 @@ READY := .venv/.ready
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: demo test test-interop test-full check bench clean
+.PHONY: demo test test-interop test-full check package bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)                ## see a small team of agents at work
@@ -21,11 +21,16 @@ test-interop: $(READY)        ## third-party suites and clients
 test-full: $(READY)           ## every test
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m ""
 
-check: $(READY)               ## style, types and the direction of imports
+check: $(READY) package       ## style, types, the direction of imports, and what would be published
 	$(BIN)/python -m ruff check $(CODE)
 	$(BIN)/python -m ruff format --check $(CODE)
 	$(BIN)/python -m mypy $(CODE)
 	$(BIN)/lint-imports
+
+package: $(READY)             ## build wheel and sdist in dist, as an index would take them
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(READY)               ## measure, and compare with others
 	$(BIN)/python -m bench

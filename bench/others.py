@@ -85,7 +85,7 @@ PERSIST_QUEUE = Subject("persist-queue", COMMITS, _prepare_persist_queue, _persi
 
 
 def installed() -> list[Subject]:
-    """Those that can be measured here: `pip install 'aof[bench]'` brings both."""
+    """Those that can be measured here: `pip install 'aof-fabric[bench]'` brings both."""
     return [subject for subject, module in ((HUEY, "huey"), (PERSIST_QUEUE, "persistqueue")) if find_spec(module)]
 
 

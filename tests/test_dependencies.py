@@ -11,11 +11,11 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import aof
+from aof._support.extras import DISTRIBUTION
 from tests.support.repository import ROOT
 
 SOURCE = Path(aof.__file__).parent
 OURS_TO_DEVELOP = ("dev", "bench")
-NAMED_AHEAD = ("postgres",)  # so that whoever asks for them now has them when their part comes
 # The types of mcp, in the very same version, and the messages of a2a-sdk; both libraries show them to their users.
 COME_WITH_OTHERS = {"mcp-types", "googleapis-common-protos"}
 ONLY_IF_IT_IS_THERE = {"yaml"}  # what the benchmark compares with
@@ -30,7 +30,7 @@ def _names(requirements: object) -> set[str]:
     """The distributions that a list of requirements names, apart from our own extras."""
     assert isinstance(requirements, list)
     found = {re.split(r"[\[<>=!~; ]", text)[0].lower().replace("_", "-") for text in requirements}
-    return found - {"aof"}
+    return found - {DISTRIBUTION}
 
 
 def _imported() -> set[str]:
@@ -51,7 +51,7 @@ def test_every_import_is_declared_and_everything_declared_is_imported() -> None:
     assert isinstance(extras, dict)
     declared = _names(project["dependencies"])
     for name, requirements in extras.items():
-        declared |= _names(requirements) if name not in OURS_TO_DEVELOP + NAMED_AHEAD else set()
+        declared |= _names(requirements) if name not in OURS_TO_DEVELOP else set()
     known = packages_distributions()
     used = {known[name][0].lower().replace("_", "-") for name in _imported()}
     assert used - COME_WITH_OTHERS == declared
@@ -61,7 +61,7 @@ def test_the_base_install_asks_for_two_libraries_each_with_a_bound() -> None:
     assert _names(_project()["dependencies"]) == {"msgspec", "ryaml"}
     extras = _project()["optional-dependencies"]
     assert isinstance(extras, dict)
-    asked = [text for name in ("mcp", "server", "a2a", *NAMED_AHEAD) for text in extras[name]]
+    asked = [text for name in ("mcp", "server", "a2a", "notify") for text in extras[name]]
     assert [text for text in asked if ">=" not in text] == []
 
 

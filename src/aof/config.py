@@ -31,6 +31,7 @@ schemaVersion = 1
 
 # [lease]
 # ttl = 300                      # seconds that a claim lasts without a sign of life
+# keptTtl = 3600                 # the same for a claim that outlives its session (claim --keep)
 
 # [retry]
 # maxAttempts = 3
@@ -67,6 +68,9 @@ schemaVersion = 1
 # streamsPerToken = 32
 # requestsPerSecond = 200        # per token
 # failuresPerMinute = 60         # failed authentications per address that are answered at once
+
+# [a2a]
+# pushHosts = ["hooks.example.org"]  # hosts, perhaps with a port, that peers may have push notifications sent to
 
 # [messages]
 # perSend = 1000                 # messages that one 'send' takes
@@ -114,9 +118,10 @@ class Storage(Section):
 
 
 class LeaseSettings(Section):
-    """How long a claim lasts."""
+    """How long a claim lasts, and one that outlives its session."""
 
     ttl: float = 300.0
+    kept_ttl: float = 3600.0
 
 
 class RetrySettings(Section):
@@ -202,6 +207,12 @@ class HttpBounds(Section):
     failures_per_minute: float = 60.0
 
 
+class A2aSettings(Section):
+    """What peers may ask for over Agent2Agent: the hosts that they may have push notifications sent to."""
+
+    push_hosts: tuple[str, ...] = ()
+
+
 class MessageSettings(Section):
     """What one delivery of messages may bring."""
 
@@ -233,6 +244,7 @@ class Settings(Section):
     retention: RetentionSettings = RetentionSettings()
     identity: IdentitySettings = IdentitySettings()
     http: HttpBounds = HttpBounds()
+    a2a: A2aSettings = A2aSettings()
     messages: MessageSettings = MessageSettings()
     worklog: WorklogSettings = WorklogSettings()
 
@@ -240,6 +252,7 @@ class Settings(Section):
         """The part that decisions depend on; the name is for a project that the settings do not name."""
         return Policy(
             lease_ttl_ms=int(self.lease.ttl * 1000),
+            kept_ttl_ms=int(self.lease.kept_ttl * 1000),
             max_attempts=self.retry.max_attempts,
             retry_base_ms=int(self.retry.base * 1000),
             retry_cap_ms=int(self.retry.cap * 1000),

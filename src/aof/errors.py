@@ -5,12 +5,12 @@
     │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
     │                              JobNotFound
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
-    │                              IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed, HandoffOpen,
-    │                              AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
-    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, CancelRequested, DependencyCycle,
-    │                              ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive, NotAllowed,
-    │                              SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch, OutcomeRequired,
-    │                              HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
+    │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
+    │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
+    ├── Refused       refused      NotReady, NotReconciled, InvalidTransition, TaskRunning, CancelRequested,
+    │                              DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity, AgentInactive,
+    │                              NotAllowed, SelfApproval, NestedDelegation, Unauthenticated, ActorMismatch,
+    │                              OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged, OutOfScope, LockRequired,
     │                              BudgetExceeded, BudgetTooSmall, NotAddressee, NotAccepted, HandedOver,
     │                              NoReturnExpected, SegmentOpen, EscalationDepth, CapabilityMismatch, MessageClosed,
     │                              NotReceiver, NotCloser, StatusNotAllowed, RevisionMismatch, MissingPart,
@@ -126,7 +126,9 @@ from aof.core.errors.tasks import (
     NotReady,
     NotReconciled,
     ResourceBusy,
+    RevisionConflict,
     TaskNotFound,
+    TaskRunning,
     UnreadableTask,
 )
 from aof.core.errors.workflows import HopRoleMismatch, InvalidWorkflow, NotAttached, OutcomeRequired, WorkflowNotFound
@@ -209,6 +211,7 @@ __all__ = [
     "RebuttalUsed",
     "Refused",
     "ResourceBusy",
+    "RevisionConflict",
     "RevisionMismatch",
     "RunRequired",
     "RunnerFailed",
@@ -221,6 +224,7 @@ __all__ = [
     "StorageFailed",
     "TaskIdMismatch",
     "TaskNotFound",
+    "TaskRunning",
     "TooManyMessages",
     "TooManyRequests",
     "Unauthenticated",

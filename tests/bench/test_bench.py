@@ -17,7 +17,7 @@ from bench.__main__ import main
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, object], Path]:
     for library in ("huey", "persistqueue"):
-        pytest.importorskip(library, reason="pip install 'aof[bench]'")
+        pytest.importorskip(library, reason="pip install 'aof-fabric[bench]'")
     folder = tmp_path_factory.mktemp("bench")
     out = folder / "figures.json"
     with pytest.MonkeyPatch.context() as patch:

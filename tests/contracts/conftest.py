@@ -87,10 +87,10 @@ def fabric(store: Store, clock: FakeClock) -> Fabric:
 @pytest.fixture
 def team(fabric: Fabric, clock: FakeClock) -> Fabric:
     """Eight tasks that differ in everything that a query can ask for."""
-    fabric.create("Plan the API", priority="low", tags=["design", "api"], agent="ada")
+    fabric.create("Plan the API", priority="low", tags=["design", "api"], agent="ada", due="2026-03-04")
     fabric.create("Straße 100% bauen", priority="critical", tags=["api v2"], parent_id="001")
     clock.sleep(1)
-    fabric.create("Build the api_x", priority="high", depends_on=["001"], parent_id="001")
+    fabric.create("Build the api_x", priority="high", depends_on=["001"], parent_id="001", due="2026-03-08T12:00Z")
     fabric.create("Hidden chore", visibility="hidden", backlog=True)
     fabric.create("Train", resource="gpu", tags=["api"])
     fabric.claim("005", agent="bob")

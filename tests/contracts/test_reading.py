@@ -76,6 +76,23 @@ class TestFind:
             ({"runnable_at": "2026-03-02T09:00:01.000Z"}, ["001", "002"]),
             ({"runnable_at": "2026-03-02T09:00:01.000Z", "agent": "bob", "unrouted_too": True}, ["002"]),
             ({"status": ("ready",), "tag": "api", "search": "plan", "agent": "ada", "limit": 5}, ["001"]),
+            ({"priority": "critical"}, ["002"]),
+            ({"priority": "normal", "unfinished": True}, ["004", "005", "008"]),
+            ({"unfinished": True}, ["001", "002", "003", "004", "005", "008"]),
+            ({"created": ("2026-03-02T09:00:01.000Z", None)}, ["003", "004", "005", "006", "008"]),
+            ({"created": (None, "2026-03-02T09:00:01.000Z")}, ["001", "002"]),
+            ({"updated": ("2026-03-02T09:00:01.000Z", "2026-03-02T09:00:01.001Z"), "limit": 1}, ["003"]),
+            ({"updated": (None, "2026-03-02T09:00:00.000Z")}, []),
+            ({"due": (None, "2026-03-09T00:00:00.000Z")}, ["001", "003"]),
+            ({"due": ("2026-03-05T00:00:00.000Z", None)}, ["003"]),
+            ({"order": "due"}, ["001", "003", "002", "004", "005", "006", "008"]),
+            ({"order": "created", "reverse": True, "limit": 3}, ["008", "006", "005"]),
+            ({"order": "title"}, ["008", "003", "006", "004", "001", "002", "005"]),
+            ({"order": "status"}, ["004", "001", "002", "003", "005", "008", "006"]),
+            ({"reverse": True, "limit": 2}, ["008", "006"]),
+            ({"behind": (0, "TASK-2026-03-02-003"), "limit": 2}, ["004", "005"]),
+            ({"behind": (0, "TASK-2026-03-02-003"), "reverse": True}, ["002", "001"]),
+            ({"behind": ("blocked one", "TASK-2026-03-02-008"), "order": "title", "limit": 1}, ["003"]),
         ],
         ids=str,
     )
@@ -113,6 +130,49 @@ class TestFind:
             assert [task.id for task in fabric.store.find(Query(search=f"number {number}", limit=1)).tasks] == [task_id]
             fabric.cancel(task_id)
             assert fabric.store.find(Query(status=("cancelled",))).total == number
+
+
+ORDERS = ("id", "schedule", "created", "updated", "due", "title", "status")
+
+
+class TestPages:
+    """Lists that are read page by page."""
+
+    @pytest.mark.parametrize("order", ORDERS)
+    @pytest.mark.parametrize("reverse", [False, True], ids=["forward", "backward"])
+    @pytest.mark.parametrize("limit", [1, 3])
+    def test_the_pages_of_a_list_are_the_whole_list(
+        self, team: Fabric, order: str, *, reverse: bool, limit: int
+    ) -> None:
+        query = Query(order=order, reverse=reverse, archived=True)
+        whole = team.store.find(query)
+        assert whole.end is None
+        pages = [team.store.find(query.but(limit=limit))]
+        while (end := pages[-1].end) is not None:
+            pages.append(team.store.find(query.but(limit=limit, behind=end)))
+
+        assert [task for page in pages for task in page.tasks] == list(whole.tasks)
+        assert {page.total for page in pages} == {whole.total}
+        rows = team.store.rows(query.but(limit=limit))
+        assert ([row.id for row in rows.rows], rows.end) == ([task.id for task in pages[0].tasks], pages[0].end)
+
+    def test_a_page_that_holds_the_last_task_has_no_end(self, team: Fabric) -> None:
+        assert team.store.find(Query(limit=7)).end is None
+        assert team.store.find(Query(limit=6)).end == (0, "TASK-2026-03-02-006")
+        assert team.store.find(Query(limit=0)).end is None
+
+    @pytest.mark.parametrize("order", ["id", "created", "title"])
+    def test_what_happens_between_two_pages_repeats_and_hides_nothing(self, team: Fabric, order: str) -> None:
+        query = Query(order=order, limit=3)
+        before = [task.id for task in team.store.find(query.but(limit=None)).tasks]
+        first = team.store.find(query)
+        team.create("A new one that comes first by title")
+        team.cancel(first.tasks[0].id)  # and everything below it
+        team.edit(first.tasks[1].id, priority="low")
+        rest = team.store.find(query.but(limit=None, behind=first.end))
+
+        shown = [task.id for task in (*first.tasks, *rest.tasks)]
+        assert [task_id for task_id in shown if task_id in before] == before
 
 
 class TestIds:

@@ -39,6 +39,19 @@ def test_a_service_starts_nobody_it_was_not_told_to_and_goes_on_with_the_rest(tm
     assert said["reason"] == "the command of agent ada is not trusted; see it and allow it: aof trust"
 
 
+def test_a_dry_run_foresees_what_a_service_does(tmp_path: Path) -> None:
+    both = {"ada": scripted("say=hello"), "bert": scripted("report=done")}
+    root = directory(tmp_path, {"bert": both["bert"]})
+    (root / "org/org-chart.yaml").write_text(_charted(both))
+    untrusted, honest = create(root, "ada"), create(root, "bert")
+    shown = data(root, "tick", "--dry-run")["data"]
+    done = [line for line in once(root) if line["action"] in ("assign", "promote")]
+    assert [(one["action"], one["taskId"]) for one in shown["actions"]] == [("assign", honest)]
+    assert [(line["action"], line["taskId"]) for line in done] == [("assign", honest)]
+    (left,) = [one for one in shown["left"] if one["taskId"] == untrusted]
+    assert left["reason"] == "the command of agent ada is not trusted; see it and allow it: aof trust"
+
+
 def test_a_running_service_takes_up_what_is_trusted_later(tmp_path: Path) -> None:
     root = directory(tmp_path, {"ada": scripted("report=done")})
     revoke_trust(root)

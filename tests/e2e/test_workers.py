@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.messages import prefixed, report, update
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, once, output, processes, task
 from tests.support.service import Up, chart, directory, lives, scripted
+from tests.support.terminal import AOF, DEADLINE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -212,6 +214,19 @@ class TestEnds:
             assert [event.payload["error"]["code"] for event in failed] == ["no_completion_report"] * runs
             assert len(events(root, "task.retrying", task_id)) == runs - 1
         assert [event.payload["exitCode"] for event in events(root, "run.exited", broken)] == [3]
+
+    def test_show_tells_how_a_worker_crashed_and_what_it_said_last(self, tmp_path: Path) -> None:
+        noise = [f"complain=line {number}" for number in range(9)]
+        root = directory(tmp_path, {"bert": scripted(*noise, "exit=3")})
+        broken = create(root, "bert", max_attempts=1)
+        once(root)
+        words = [*AOF, "--data-dir", str(root), "show", broken]
+        shown = subprocess.run(words, capture_output=True, text=True, check=True, timeout=DEADLINE).stdout
+        assert "bert failed, ended" in shown
+        assert "exit code 3" in shown
+        lines = [line.strip() for line in shown.splitlines()]
+        assert [line for line in lines if line.startswith("| ")] == [f"| line {number}" for number in range(4, 9)]
+        assert f"runs/{broken}/attempts/1/errors.log" in shown
 
     @requirement("aof1.session-end.agent-died-after-report")
     def test_an_agent_that_dies_right_after_its_report_has_reported(self, tmp_path: Path) -> None:

@@ -113,6 +113,46 @@ def test_the_folder_beats_the_status_line(desk: Desk) -> None:
     check_invariants(desk.root, edited=True)
 
 
+def test_a_status_line_that_is_edited_where_the_file_lies_is_a_move(desk: Desk) -> None:
+    task_id = desk.create()
+    desk.change(task_id, 'status: "ready"', "status: backlog")
+    assert desk.fabric.get(task_id).status == "backlog"
+    assert 'status: "backlog"' in desk.file(task_id, "backlog").read_text()
+    assert desk.last(task_id).payload["reason"] == "moved by hand"
+    check_invariants(desk.root, edited=True)
+
+
+def test_a_status_line_of_an_older_version_does_not_undo_a_later_move(desk: Desk) -> None:
+    task_id = desk.create()
+    older = desk.file(task_id).read_text()
+    desk.fabric.update(task_id, status="backlog")
+    desk.file(task_id).write_text(older.replace('status: "ready"', "status: blocked").replace("A brief.", "Mine."))
+    task = desk.fabric.get(task_id)
+    assert (task.status, "Mine." in task.body) == ("backlog", True)
+    assert "status" in desk.last(task_id).payload["conflicts"]
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_an_impossible_move_is_explained_by_show_with_both_ways_out(desk: Desk, *, by_line: bool) -> None:
+    task_id = desk.create()
+    if by_line:
+        desk.change(task_id, 'status: "ready"', "status: done")
+    else:
+        desk.move(task_id, "done")
+    shown = desk.fabric.show(task_id)
+    assert (shown["status"], shown["normalizedStatus"], shown["problem"]["code"]) == (
+        "ready",
+        "stale",
+        "unreadable_task",
+    )
+    assert "ready and cannot go to done" in shown["problem"]["message"]
+    assert "tasks/ready/" in shown["problem"]["hint"]
+    assert "aof doctor --fix" in shown["problem"]["hint"]
+    assert desk.state(task_id) == "stale"
+    desk.fabric.doctor(fix=True)
+    assert "problem" not in desk.fabric.show(task_id)
+
+
 def test_a_copy_in_a_second_folder_is_taken_away(desk: Desk) -> None:
     task_id = desk.create()
     shutil.copy(desk.file(task_id), desk.file(task_id, "blocked"))

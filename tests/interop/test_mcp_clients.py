@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from aof.app.operations.catalogue import BY_TOOL
 from aof.entrypoints.bootstrap import init_data_dir
 from tests.interop.node import ended, installed, run
 from tests.surfaces.doors import OverHttp, environment, http_door, http_server
@@ -129,6 +130,19 @@ def test_the_typescript_client_lists_and_calls_over_stdio_and_http(packages: Pat
         assert said["refused"]["isError"]
         assert "hint" in json.loads(said["refused"]["content"][0]["text"])["error"]
         assert "aof://tasks/{id}" in said["templates"]
+
+
+def test_the_typescript_client_takes_every_schema_and_every_answer(http: OverHttp) -> None:
+    folder = installed(SDK, "ajv@8.20.0")
+    script = folder / "tool_schemas.mjs"
+    shutil.copy(Path(__file__).with_name("tool_schemas.mjs"), script)
+    task_id = http.elsewhere.create("Something to tell", brief="All of it.").task_id
+    http.elsewhere.claim(task_id, agent="ada")
+    words = (task_id, sys.executable, "-m", "aof", "mcp", "--tools", "all")
+    said: dict[str, Any] = json.loads(run(str(script), *words, cwd=folder, env=environment(http.root)).stdout)
+    assert said["wrong"] == {}
+    assert set(said["tools"]) == set(BY_TOOL)
+    assert {"aof_log", "aof_task_show", "aof_status", "aof_snapshot", "aof_handoff_list"} <= set(said["called"])
 
 
 def test_the_inspector_lists_and_calls_over_stdio_and_http(http: OverHttp) -> None:

@@ -88,8 +88,13 @@ class Desk:
         return row.state
 
     def refused(self, task_id: str) -> AofError:
-        """Commands on the task are refused in a way that helps, and nothing changes."""
+        """Commands on the task are refused in a way that helps, `show` explains why, and nothing changes."""
         before = self.contents()
+        if self.events(task_id):
+            shown = self.fabric.show(task_id)
+            assert shown["problem"]["code"] == "unreadable_task"
+            assert shown["problem"]["hint"]
+            assert shown["normalizedStatus"] in ("stale", "unknown")
         for command in self._commands(task_id):
             with pytest.raises(AofError) as caught:
                 command()
@@ -100,7 +105,6 @@ class Desk:
         return caught.value
 
     def _commands(self, task_id: str) -> Iterator[Callable[[], object]]:
-        yield lambda: self.fabric.show(task_id)
         yield lambda: self.fabric.claim(task_id, agent="ada")
         yield lambda: self.fabric.edit(task_id, title="Another")
         yield lambda: self.fabric.cancel(task_id)

@@ -1,4 +1,4 @@
-"""A service on the loopback that takes what Apprise sends to `json://`: it keeps the messages, refuses or hangs."""
+"""A service on the loopback that takes JSON, from Apprise (`json://`) or a webhook: it keeps it, refuses or hangs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ class Receiver:
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.status = 200
+        self.location: str | None = None
         self.held = threading.Event()
         self.held.set()
         self.news = threading.Condition()
@@ -26,6 +28,10 @@ class Receiver:
     def url(self, secret: str = "s3cr3t") -> str:
         """Its address for Apprise."""
         return f"json://127.0.0.1:{self.port}/{secret}"
+
+    def hook(self, secret: str = "s3cr3t") -> str:
+        """Its address as a webhook."""
+        return f"http://127.0.0.1:{self.port}/{secret}"
 
     def wait(self, count: int) -> list[dict[str, Any]]:
         """Everything received, once it is that much."""
@@ -44,9 +50,12 @@ def receiver() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             with made.news:
                 made.received.append(json.loads(body))
+                made.headers.append({name.lower(): value for name, value in self.headers.items()})
                 made.news.notify_all()
             made.held.wait(BOUND)
             self.send_response(made.status)
+            if made.location is not None:
+                self.send_header("Location", made.location)
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base's

@@ -11,7 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -255,20 +255,27 @@ def mcp_session(
     actor: str = WHO,
     run: str | None = None,
     secret: str | None = None,
+    words: Sequence[str] = (),
 ) -> Iterator[tuple[BlockingPortal, Client]]:
     """A session with a new server process on a data directory."""
     with start_blocking_portal() as portal:
-        transport = mcp_process(root, tools=tools, actor=actor, run=run, secret=secret)
+        transport = mcp_process(root, tools=tools, actor=actor, run=run, secret=secret, words=words)
         client: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(transport, mode=mode))
         with client as connected:
             yield portal, connected
 
 
 def mcp_process(
-    root: Path, *, tools: str = "core", actor: str = WHO, run: str | None = None, secret: str | None = None
+    root: Path,
+    *,
+    tools: str = "core",
+    actor: str = WHO,
+    run: str | None = None,
+    secret: str | None = None,
+    words: Sequence[str] = (),
 ) -> Any:
-    """The transport to a new server process on stdio."""
-    words = ["-m", "aof", "mcp", "--tools", tools]
+    """The transport to a new server process on stdio; `words` are more options of the command."""
+    words = ["-m", "aof", "mcp", "--tools", tools, *words]
     started_for = {"AOF_RUN_ID": run, "AOF_RUN_SECRET": secret}
     seen = environment(root, actor) | {name: value for name, value in started_for.items() if value}
     return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))

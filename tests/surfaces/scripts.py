@@ -49,6 +49,21 @@ def a_whole_life(tape: Tape) -> None:
     tape.refused("approve", "not_ready", task_id=tape.task("Not in review"))
 
 
+def revisions(tape: Tape) -> None:
+    task_id = tape.task("Seen")
+    seen = tape.elsewhere.get(task_id).rev
+    tape.elsewhere.edit(task_id, title="Changed meanwhile")
+    for operation, given in (
+        ("edit", {"priority": "high"}),
+        ("update", {"body": "# New\n"}),
+        ("claim", {"agent": "tester"}),
+        ("block", {"reason": "no key"}),
+        ("cancel", {}),
+    ):
+        tape.refused(operation, "revision_conflict", task_id=task_id, expect_rev=seen, **given)
+    tape.ask("edit", task_id=task_id, expect_rev=tape.elsewhere.get(task_id).rev, priority="high")
+
+
 def claiming(tape: Tape) -> None:
     free, held, later = tape.task("Free"), tape.task("Held"), tape.task("Later", metadata={"draft": True})
     tape.elsewhere.claim(held, agent="bob")
@@ -359,6 +374,7 @@ def mailing(tape: Tape) -> None:
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
+    revisions,
     claiming,
     moving,
     holding,

@@ -99,9 +99,10 @@ def listed(mcp: OverMcp) -> dict[str, Tool]:
 
 
 def _bare(schema: Any) -> Any:
-    """A schema without words for people; what is enumerated has no order."""
+    """A schema without words for people and least lengths; what is enumerated has no order."""
     if isinstance(schema, dict):
-        kept = {key: _bare(one) for key, one in schema.items() if key not in ("description", "additionalProperties")}
+        dropped = ("description", "additionalProperties", "minLength")
+        kept = {key: _bare(one) for key, one in schema.items() if key not in dropped}
         return kept | ({"enum": set(schema["enum"])} if "enum" in schema else {})
     return [_bare(one) for one in schema] if isinstance(schema, list) else schema
 

@@ -6,7 +6,7 @@ from aof._support.confined_folder import ConfinedFolder
 
 
 class ProjectFolder:
-    """Keeps the contract of `ports.project.ProjectFiles`; follows no link out of the folder."""
+    """Keeps the contract of `ports.working_copy.ProjectFiles`; follows no link out of the folder."""
 
     def __init__(self, root: str) -> None:
         above, _, name = root.rpartition("/")

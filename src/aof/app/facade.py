@@ -92,12 +92,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
         return self.services.queries.list(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def blocked(
@@ -107,12 +134,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """What is blocked, and why."""
         return self.services.queries.blocked(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def status(
@@ -123,12 +177,82 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Summary:
         """Counts by status."""
         return self.services.queries.status(
-            compact=compact, status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            compact=compact,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def claimable(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
+        archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> int:
+        """How many tasks in `ready` wait for nothing."""
+        return self.services.queries.claimable(
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def running(self) -> tuple[Task, ...]:
@@ -142,12 +266,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> tuple[Task, ...]:
         """Whole records, without their bodies: for views that draw more of a task than a row has."""
         return self.services.queries.tasks(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def branches(
@@ -157,12 +308,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Sequence[tuple[str, str]]:
         """The IDs of the tasks that match, children below their parents, each with the branch that leads to it."""
         return self.services.queries.branches(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def relatives(self, task_ids: Sequence[str]) -> dict[str, Task]:
@@ -170,7 +348,10 @@ class Facade:
         return self.services.queries.relatives(task_ids)
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in.
+
+        The lease of a task goes by its ID, that of a hop by the place of its run, `ID/hops/HOP`.
+        """
         return self.services.queries.lease_ends(task_ids)
 
     def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
@@ -196,15 +377,42 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Listed:
         """What could be claimed right now, most urgent first; with `agent`, by that one.
 
         A gated task that runs is among it where a hop of it is free.
         """
         return self.services.queue.ready(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def held_back(
@@ -214,12 +422,39 @@ class Facade:
         agent: str | None = None,
         tag: str | None = None,
         search: str | None = None,
-        limit: int | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
         archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> tuple[Row, ...]:
         """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
         return self.services.queue.held_back(
-            status=status, agent=agent, tag=tag, search=search, limit=limit, archived=archived
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
         )
 
     def create(
@@ -241,6 +476,7 @@ class Facade:
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
         visibility: str = "foreground",
+        due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
         backlog: bool = False,
@@ -266,6 +502,7 @@ class Facade:
             profile=profile,
             resource=resource,
             visibility=visibility,
+            due=due,
             owner=owner,
             max_attempts=max_attempts,
             backlog=backlog,
@@ -285,61 +522,123 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Updated:
         """Replace the body or move the status; with neither, only a sign of life."""
-        return self.services.tasks.update(
+        return self.services.expecting(expect_rev).tasks.update(
             task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
-    def edit(self, task_id: str, *, key: str | None = None, actor: str | None = None, **changes: Any) -> Edited:
-        """Change title, description, priority, routing and the like."""
-        return self.services.tasks.edit(task_id, key=key, actor=actor, **changes)
+    def edit(
+        self,
+        task_id: str,
+        *,
+        parent_id: str | None = None,
+        clear: Sequence[str] = (),
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+        **changes: Any,
+    ) -> Edited:
+        """Change title, description, priority, routing and the like; what `clear` names is taken away."""
+        return self.services.expecting(expect_rev).tasks.edit(
+            task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
+        )
 
     def cancel(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.tasks.cancel(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.cancel(task_id, reason=reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
         return self.services.tasks.settle(task_id, actor=actor)
 
     def block(
-        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        kind: str = "blocked",
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
 
-    def unblock(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def unblock(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Make a blocked task ready again."""
-        return self.services.tasks.unblock(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unblock(task_id, key=key, actor=actor)
 
     def pause(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.tasks.pause(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.pause(task_id, reason=reason, key=key, actor=actor)
 
-    def resume(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def resume(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Let a paused task go on."""
-        return self.services.tasks.resume(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.resume(task_id, key=key, actor=actor)
 
-    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
+    def retry(
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.tasks.retry(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.retry(task_id, reason=reason, key=key, actor=actor)
 
-    def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+    def archive(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
         """Put a finished task away."""
-        return self.services.tasks.archive(task_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.archive(task_id, key=key, actor=actor)
 
-    def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_add(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task wait for another one."""
-        return self.services.tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_add(task_id, blocker_id, key=key, actor=actor)
 
-    def dep_remove(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
+    def dep_remove(
+        self,
+        task_id: str,
+        blocker_id: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Depends:
         """Let the task no longer wait for another one."""
-        return self.services.tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.dep_remove(task_id, blocker_id, key=key, actor=actor)
 
     def link(
         self,
@@ -350,15 +649,25 @@ class Facade:
         reason: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Connect a task with another one, a run, an artifact or evidence."""
-        return self.services.tasks.link(task_id, kind, target, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.link(
+            task_id, kind, target, reason=reason, key=key, actor=actor
+        )
 
     def unlink(
-        self, task_id: str, kind: str, target: str, *, key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        kind: str,
+        target: str,
+        *,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Remove a link between a task and something else."""
-        return self.services.tasks.unlink(task_id, kind, target, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
 
     def claim(
         self,
@@ -370,16 +679,19 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ClaimedRun:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
         return self._held(
-            self.services.runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, actor=actor
+            self.services.expecting(expect_rev).runs.claim(
+                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
             )
         )
 
@@ -393,6 +705,10 @@ class Facade:
         """Show that the run's worker lives."""
         return self.services.runs.heartbeat(task_id, run=run, agent=agent, ttl=ttl)
 
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        return self.services.runs.renew_kept(task_id)
+
     def release(
         self,
         task_id: str,
@@ -401,9 +717,10 @@ class Facade:
         agent: str | None = None,
         reason: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Give the task back unfinished."""
-        return self.services.runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
+        return self.services.expecting(expect_rev).runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
 
     def progress(
         self,
@@ -418,9 +735,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Reported:
         """Report progress of the current run."""
-        return self.services.runs.progress(
+        return self.services.expecting(expect_rev).runs.progress(
             task_id,
             text=text,
             percent=percent,
@@ -451,9 +769,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run with its outcome; on a task in review this is the approval."""
-        return self.services.runs.complete(
+        return self.services.expecting(expect_rev).runs.complete(
             task_id,
             summary=summary,
             outcome=outcome,
@@ -482,9 +801,10 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Record whether the output has reached its receiver: the parent, a channel, a peer."""
-        return self.services.runs.deliver(
+        return self.services.expecting(expect_rev).runs.deliver(
             task_id, state=state, target=target, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
@@ -499,9 +819,10 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
-        return self.services.runs.fail(
+        return self.services.expecting(expect_rev).runs.fail(
             task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
@@ -513,9 +834,10 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
 
     def reject(
         self,
@@ -525,9 +847,12 @@ class Facade:
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.runs.reject(task_id, blockers=blockers, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.reject(
+            task_id, blockers=blockers, hop=hop, key=key, actor=actor
+        )
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -577,9 +902,9 @@ class Facade:
         """A template by its name, or the workflow of a task by its ID with the state of each hop."""
         return self.services.workflows.workflow_show(name)
 
-    def workflow_attach(self, task_id: str, *, actor: str | None = None) -> Moved:
+    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
         """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-        return self.services.workflows.workflow_attach(task_id, actor=actor)
+        return self.services.expecting(expect_rev).workflows.workflow_attach(task_id, actor=actor)
 
     def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
         """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
@@ -590,9 +915,9 @@ class Facade:
         """
         return self.services.messages.send(*messages, run=run)
 
-    def remark(self, kind: str, payload: dict[str, Any]) -> None:
-        """Put a remark about the service into the log, which concerns no task."""
-        return self.services.messages.remark(kind, payload)
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+        return self.services.messages.remark(kind, payload, task_id)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
         """Carry out what runs have reported: all of them, or those of one agent.
@@ -631,9 +956,10 @@ class Facade:
         deadline: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> StartedHandoff:
         """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        return self.services.handoffs.handoff_new(
+        return self.services.expecting(expect_rev).handoffs.handoff_new(
             type=type,
             task_id=task_id,
             reason=reason,
@@ -835,17 +1161,24 @@ class Facade:
         lock_type: str = "exclusive",
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Locked:
         """Lock files or folders of the project for a run: all of them, or none."""
-        return self.services.shared_work.lock(
+        return self.services.expecting(expect_rev).shared_work.lock(
             path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
         )
 
     def unlock(
-        self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
+        self,
+        path: str | None = None,
+        *,
+        task_id: str,
+        run: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Unlocked:
         """Give back a lock of a run, or all that it has."""
-        return self.services.shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
+        return self.services.expecting(expect_rev).shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
 
     def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
         """The locks on files: all, or those that concern a path, a task or an agent."""
@@ -865,9 +1198,10 @@ class Facade:
         conflicts: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> ContextShown:
         """Write variables that the agents of the workflow share, each within its scope."""
-        return self.services.shared_work.context_set(
+        return self.services.expecting(expect_rev).shared_work.context_set(
             task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
         )
 
@@ -879,9 +1213,10 @@ class Facade:
         risk: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> DecisionRecorded:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
-        return self.services.shared_work.context_decide(
+        return self.services.expecting(expect_rev).shared_work.context_decide(
             task_id, description=description, risk=risk, run=run, actor=actor
         )
 
@@ -895,9 +1230,10 @@ class Facade:
         description: str | None = None,
         run: str | None = None,
         actor: str | None = None,
+        expect_rev: int | None = None,
     ) -> Artifact:
         """Record something that was made in the workflow, or its new status."""
-        return self.services.shared_work.context_artifact(
+        return self.services.expecting(expect_rev).shared_work.context_artifact(
             task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
         )
 

@@ -36,6 +36,10 @@ class Services:
         self.environment = environment
         self.principal = principal
 
+    def expecting(self, rev: int | None) -> Services:
+        """The same services for a caller that changes a task only if that still has this revision."""
+        return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
+
     @cached_property
     def authentication(self) -> authentication.Authentication:
         """Who the caller is, and for whom it may speak."""

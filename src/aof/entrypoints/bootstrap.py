@@ -382,6 +382,13 @@ def benchmark(
     return run.as_json(), table.render(run.machine, run.parts)
 
 
+def agent_settings() -> ModuleType:
+    """What connects a project's agents; loaded only for that."""
+    from aof.entrypoints import agent_settings as settings
+
+    return settings
+
+
 def surfaces() -> ModuleType:
     """What others connect to; loaded only when something of it is asked for."""
     from aof.entrypoints import serve as serving

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
 from aof._support import lazy_imports
-from aof.adapters.agents import connect
+from aof._support.extras import install_hint
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
 from aof.app.operations import catalogue
@@ -20,8 +20,10 @@ from aof.app.operations.call import Caller
 from aof.config import HttpBounds, load_settings
 from aof.core.errors.base import InvalidInput, Unavailable
 from aof.core.errors.storage import SettingsUnusable
+from aof.core.validation import limits
 from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
+from aof.ports.clock import Clock
 from aof.ports.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
+    from aof.adapters.a2a.served.endpoint import PushParts
     from aof.adapters.http.app import Mounted
     from aof.adapters.http.guard import Authenticate
     from aof.adapters.http.limits.traffic import Traffic
     from aof.adapters.http.server import HttpServer, ServerLimits
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
-Sure = Callable[[list["connect.FileChange"]], bool]
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def tiers_of(names: str | None) -> tuple[str, ...]:
     return tiers
 
 
-def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> None:
+def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, keep: bool = False) -> None:
     """Serve MCP on standard input and output until the client goes."""
     lazy_imports.settle()
     tiers = tiers_of(tools)
@@ -59,12 +61,26 @@ def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None) -> Non
     secret = own_secret(find_data_dir(data_dir))
     with open_fabric(data_dir, actor=actor, secret=secret or "") as fabric:
         named = bool(actor or os.environ.get("AOF_ACTOR"))
-        serve_stdio(fabric, tiers, os.environ.get("AOF_RUN_ID"), __version__, secret, named=named)
+        run, by_client = os.environ.get("AOF_RUN_ID"), actors_by_client(os.environ.get("AOF_ACTOR_BY_CLIENT", ""))
+        serve_stdio(fabric, tiers, run, __version__, secret, named=named, keep=keep, by_client=by_client)
 
 
-def missing(error: ModuleNotFoundError, extra: str) -> Unavailable:
+def actors_by_client(given: str) -> dict[str, str]:
+    """Actors of clients that share their settings, such as `copilot=ada`: by a part of the client's own name."""
+    actors: dict[str, str] = {}
+    for pair in filter(None, given.split(",")):
+        part, _, actor = pair.partition("=")
+        if not part.strip() or limits.name("actor", actor) is not None:
+            raise InvalidInput(
+                "AOF_ACTOR_BY_CLIENT cannot be understood", "name clients and actors: AOF_ACTOR_BY_CLIENT=copilot=ada"
+            )
+        actors[part.strip().lower()] = actor
+    return actors
+
+
+def missing(error: ModuleNotFoundError, *extras: str) -> Unavailable:
     """What to say when a part was not installed."""
-    return Unavailable(f"{error.name} is not installed", f"install it with: pip install 'aof[{extra}]'")
+    return Unavailable(f"{error.name} is not installed", install_hint(*extras))
 
 
 def tokens_of(data_dir: str | None) -> Tokens:
@@ -112,7 +128,7 @@ def make_http(
         from aof.adapters.http.limits.watcher import log_it
         from aof.adapters.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
 
     def by_token(token: str | None) -> Caller | None:
@@ -138,8 +154,28 @@ def make_http(
     mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
     mounts: dict[str, Mounted] = {"/mcp": mcp}
     if find_spec("a2a") is not None:
-        mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version))
+        is_known = (lambda _actor: True) if authenticate else partial(_is_known, known, clock)
+        push = _push_parts(find_data_dir(data_dir), clock, is_known, settings.tell)
+        mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version, push))
     return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic)
+
+
+def _is_known(known: Tokens, clock: Clock, actor: str) -> bool:
+    valid = tokens.valid_ids(known, clock.now())
+    return any(token.actor == actor and token.id in valid for token in known.all())
+
+
+def _push_parts(
+    root: str, clock: Clock, is_known: Callable[[str], bool], tell: Callable[[str, str], None]
+) -> PushParts:
+    """What push notifications need; raises SettingsUnusable for a host that is none."""
+    from aof.adapters.a2a.served.endpoint import PushParts
+    from aof.adapters.a2a.served.push.hosts import PushHosts
+    from aof.stores.filesystem.records.push_targets import PushTargetFiles
+
+    given = load_settings(root)
+    targets = PushTargetFiles(root, clock, given.storage.lock_timeout)
+    return PushParts(hosts=PushHosts(given.a2a.push_hosts), targets=targets, is_known=is_known, tell=tell)
 
 
 def http_bounds(root: str) -> HttpBounds:
@@ -188,7 +224,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         from aof.adapters.http.limits.traffic import Traffic
         from aof.adapters.http.unix_socket import listen_unix, remove_unix
     except ModuleNotFoundError as error:
-        raise missing(error, "server,mcp") from None
+        raise missing(error, "server", "mcp") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
     encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
     app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)
@@ -235,25 +271,3 @@ def _limits(bounds: HttpBounds) -> ServerLimits:
             stall=bounds.stall_seconds,
         ),
     )
-
-
-def wire_agents(
-    root: str, names: tuple[str, ...] | None, *, remove: bool = False, dry_run: bool = False, sure: Sure | None = None
-) -> list[connect.FileChange]:
-    """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`."""
-    project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
-    command = [*_command(), *([] if root == os.path.join(project, ".aof") else ["--data-dir", root]), "mcp"]
-    wanted = names if names is not None else connect.found(project)
-    changes = connect.plan(project, wanted, command, remove=remove)
-    agreed = names is not None or (sure is not None and bool(changes) and sure(changes))
-    if dry_run or not agreed:
-        return changes if dry_run else []
-    connect.make(project, changes)
-    return changes
-
-
-def _command() -> list[str]:
-    """How an agent starts AOF: by its name where that is found."""
-    import sys
-
-    return ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof"]

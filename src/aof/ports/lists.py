@@ -8,9 +8,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
 
     from aof.core.model.task import Task
+
+    Span = tuple[str | None, str | None]  # from this moment on, and before that one
+    Place = tuple[str | int, str]  # what a list is ordered by, and the task's ID
+
+OPEN: Final = (None, None)
+NEVER: Final = "~"  # follows every moment
 
 
 class Query:
@@ -18,6 +24,8 @@ class Query:
 
     `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
     something is still to come of, also when they are finished.
+    `created`, `updated` and `due` keep what lies from the first moment on and before the second one; None is no limit.
+    `behind` is a place in the order: only what comes after it is on the page, and it is counted all the same.
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
 
@@ -30,6 +38,11 @@ class Query:
         tag: str | None = None,
         search: str | None = None,
         parent_id: str | None = None,
+        priority: str | None = None,
+        created: Span = OPEN,
+        updated: Span = OPEN,
+        due: Span = OPEN,
+        unfinished: bool = False,
         runnable_at: str | None = None,
         waiting_in: str = "ready",
         busy_resources: tuple[str, ...] = (),
@@ -38,6 +51,8 @@ class Query:
         archived: bool = False,
         hidden: bool = True,
         order: str = "id",
+        reverse: bool = False,
+        behind: Place | None = None,
         limit: int | None = None,
         offset: int = 0,
         counted: bool = True,
@@ -48,6 +63,11 @@ class Query:
         self.tag = tag
         self.search = search
         self.parent_id = parent_id
+        self.priority = priority
+        self.created = created
+        self.updated = updated
+        self.due = due
+        self.unfinished = unfinished
         self.runnable_at = runnable_at
         self.waiting_in = waiting_in
         self.busy_resources = busy_resources
@@ -56,6 +76,8 @@ class Query:
         self.archived = archived
         self.hidden = hidden
         self.order = order
+        self.reverse = reverse
+        self.behind = behind
         self.limit = limit
         self.offset = offset
         self.counted = counted
@@ -65,8 +87,11 @@ class Query:
         return Query(**(vars(self) | changes))
 
 
-class Row(dict[str, str]):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+class Row(dict[str, "Any"]):
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    A task in `ready` that cannot be claimed now says in `waits` what it waits for.
+    """
 
     __slots__ = ()
 
@@ -79,6 +104,7 @@ class Row(dict[str, str]):
         priority: str,
         agent: str | None = None,
         reason: str | None = None,
+        due: str | None = None,
         state: str | None = None,
     ) -> None:
         super().__init__(id=id, title=title, status=status, priority=priority)
@@ -86,6 +112,8 @@ class Row(dict[str, str]):
             self["agent"] = agent
         if reason is not None:
             self["reason"] = reason
+        if due is not None:
+            self["due"] = due
         if state is not None:
             self["state"] = state
 
@@ -99,28 +127,29 @@ class Row(dict[str, str]):
             priority=task.priority,
             agent=task.lease.agent if task.lease else _at_hops(task) if task.gated else task.routing.agent,
             reason=reason,
+            due=task.due,
             state=state,
         )
 
     @property
     def id(self) -> str:
         """The task's ID."""
-        return self["id"]
+        return str(self["id"])
 
     @property
     def title(self) -> str:
         """The task's title."""
-        return self["title"]
+        return str(self["title"])
 
     @property
     def status(self) -> str:
         """The task's status."""
-        return self["status"]
+        return str(self["status"])
 
     @property
     def priority(self) -> str:
         """The task's priority."""
-        return self["priority"]
+        return str(self["priority"])
 
     @property
     def agent(self) -> str | None:
@@ -131,6 +160,21 @@ class Row(dict[str, str]):
     def reason(self) -> str | None:
         """Why it cannot go on."""
         return self.get("reason")
+
+    @property
+    def waits(self) -> str | None:
+        """What a task in `ready` waits for, in words; None where it can be claimed."""
+        return self.get("waits")
+
+    @property
+    def due(self) -> str | None:
+        """The day or moment by which it should be done."""
+        return self.get("due")
+
+    @property
+    def overdue(self) -> bool:
+        """Whether that has passed, and the task is not finished."""
+        return bool(self.get("overdue"))
 
     @property
     def state(self) -> str | None:
@@ -144,13 +188,14 @@ def _at_hops(task: Task) -> str | None:
 
 
 class Rows:
-    """A page of rows, and how many tasks match in each status."""
+    """A page of rows, how many tasks match in each status, and the place of the last row where others follow it."""
 
-    __slots__ = ("by_status", "rows")
+    __slots__ = ("by_status", "end", "rows")
 
-    def __init__(self, by_status: dict[str, int], rows: tuple[Row, ...]) -> None:
+    def __init__(self, by_status: dict[str, int], rows: tuple[Row, ...], end: Place | None = None) -> None:
         self.by_status = by_status
         self.rows = rows
+        self.end = end
 
     @property
     def total(self) -> int:

@@ -53,11 +53,15 @@ class ScopeTooNarrow(Exception):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """The tasks that were asked for (without bodies), how many match in all, and how many in each status."""
+    """The tasks that were asked for (without bodies), how many match in all, and how many in each status.
+
+    `end` is the place of the last one in the order that was asked for, where others follow it.
+    """
 
     total: int
     by_status: dict[str, int]
     tasks: tuple[Task, ...]
+    end: tuple[str | int, str] | None = None
 
 
 class Unit(Protocol):

@@ -83,3 +83,11 @@ class WorkingCopy(Protocol):
     def log_end(self) -> object:
         """Differs from what it was when the log has grown; for systems that do not tell of changes."""
         ...
+
+
+class ProjectFiles(Protocol):
+    """The files of the project that a data directory belongs to. Looks, and changes nothing."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is something at a path below the project's folder; what leads out of it is not there."""
+        ...

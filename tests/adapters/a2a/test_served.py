@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -238,12 +239,17 @@ def test_what_cannot_be_a_task_is_refused_and_leaves_nothing_behind(root: Path, 
     async def talk(address: str, token: str, reader: str) -> None:
         async with peers.client(address, token) as peer, peers.client(address, reader) as looker:
             empty = peers.request("   ")
-            file = peers.request("x")
-            file.message.parts.append(Part(raw=b"\x00", filename="x.bin"))
+            blank = peers.request("x")
+            blank.message.parts.append(Part())
+            large = peers.request("x")
+            large.message.parts.append(Part(raw=bytes(8_000_000), filename="x.bin"))
+            large.message.parts.append(Part(raw=b"x", filename="y.bin"))
+            many = peers.request("x")
+            many.message.parts.extend(Part(raw=b"x", filename=f"{n}") for n in range(21))
             nul = peers.request("a\x00b")
             greedy = peers.request("x")
             greedy.message.metadata.update({"aof": {"status": "done"}})
-            for asked in (empty, file, nul, greedy):
+            for asked in (empty, blank, large, many, nul, greedy):
                 with pytest.raises(A2AError):
                     await peers.sent(peer, asked)
             with pytest.raises(A2AError):
@@ -273,3 +279,59 @@ def test_a_deliverable_outside_of_the_task_or_behind_a_link_is_not_shown(root: P
 
     with peers.served(root) as (address, token):
         anyio.run(talk, address, token)
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_files_in_a_message_become_inputs_of_the_task_with_their_digests(
+    root: Path, fabric: Fabric, binding: str
+) -> None:
+    data = b"\x00\x01\x02"
+    digest = hashlib.sha256(data).hexdigest()
+
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token, binding) as peer:
+            asked = peers.request("Look at this")
+            asked.message.parts.append(Part(raw=data, filename="../../../escaped", media_type="image/png"))
+            asked.message.parts.append(Part(url="https://example.org/big.bin", filename="big.bin"))
+            for _ in range(2):  # the answer to the first may have been lost
+                task = await peers.sent(peer, asked)
+            fabric.claim(task.id, agent="ada")
+            fabric.block(task.id, reason="Show me more", kind="waiting_input")
+            more = peers.request("Here", "m-2", task_id=task.id)
+            more.message.parts.append(Part(raw=b"more", filename="more.txt"))
+            await peers.sent(peer, more)
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+    (task,) = fabric.tasks()
+    folder = root / fabric.store.path_of(task).removesuffix(".md")
+    kept = {path.name: path.read_bytes() for path in (folder / "inputs/peer").iterdir()}
+    assert sorted(kept.values()) == [data, b"more"]
+    assert not [path for path in root.parent.rglob("*escaped*") if path.parent != folder / "inputs/peer"]
+    links = {one.target_id: one.sha256 for one in fabric.get(task.id).links if one.kind == "consumed_artifact"}
+    assert set(links) == {f"inputs/peer/{name}" for name in kept}
+    assert set(links.values()) == {digest, hashlib.sha256(b"more").hexdigest()}
+    body = fabric.get(task.id).body
+    assert digest in body
+    assert "See https://example.org/big.bin" in body
+
+
+def test_a_message_may_be_a_file_alone_and_a_chart_does_not_keep_peers_from_sending_one(
+    root: Path, fabric: Fabric
+) -> None:
+    (root / "org").mkdir(exist_ok=True)
+    (root / "org/org-chart.yaml").write_text('{"schemaVersion": 1, "agents": [{"id": "ada"}]}', encoding="utf-8")
+
+    async def talk(address: str, token: str) -> None:
+        async with peers.client(address, token) as peer:
+            asked = peers.request("x")
+            del asked.message.parts[:]
+            asked.message.parts.append(Part(raw=b"all", filename="order.txt"))
+            await peers.sent(peer, asked)
+
+    with peers.served(root) as (address, token):
+        anyio.run(talk, address, token)
+    with open_fabric(root, actor="ada") as again:
+        (task,) = again.tasks()
+        assert task.title == "See the attached files."
+        assert [one.kind for one in again.get(task.id).links] == ["consumed_artifact"]

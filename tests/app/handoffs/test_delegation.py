@@ -340,3 +340,26 @@ def test_two_processes_hand_a_task_over_through_the_files_alone(post: Post, aof:
     assert aof("send", str(sent)).code == 0
     kinds = [event.type for event in post.room.events(child)]
     assert kinds[-3:] == ["delegation.requested", "protocol.message.received", "delegation.accepted"]
+
+
+def test_a_request_binds_the_child_to_the_agent_that_was_asked(post: Post) -> None:
+    parent, child = post.pair("swe-backend")
+    post.takes(request(child, parent, "swe-backend", "swe-qa"))
+    assert post.room.front(child)["routing"]["agent"] == "swe-qa"
+    assert [row.id for row in post.fabric.ready(agent="swe-qa").tasks] == [child]
+    assert post.fabric.ready(agent="swe-web").tasks == ()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_request_that_is_sent_again_writes_files_that_got_lost(post: Post, *, answered: bool) -> None:
+    parent, child = post.pair("swe-backend")
+    sent = request(child, parent, "swe-backend", "swe-qa", **FULL)
+    post.takes(sent)
+    if answered:
+        post.fabric.claim(child, agent="swe-qa")
+    before = {path.name: path.read_bytes() for path in inputs(post.room, child).iterdir()}
+    (inputs(post.room, child) / "handoff.md").unlink()
+    post.takes(sent)
+    assert {path.name: path.read_bytes() for path in inputs(post.room, child).iterdir()} == before
+    assert len(post.room.events(child, "delegation.requested")) == 1
+    assert post.fabric.doctor().ok

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aof.app.fabric import Fabric
@@ -104,6 +106,6 @@ def test_a_task_that_demands_delivery_is_complete_when_its_worker_has_delivered(
 
 
 @pytest.mark.parametrize("wrong", [{"state": "sent"}, {"target": "x" * 300}, {"reason": "x" * 600}])
-def test_what_is_no_state_of_delivery_is_refused(room: Room, fabric: Fabric, wrong: dict[str, str]) -> None:
+def test_what_is_no_state_of_delivery_is_refused(room: Room, fabric: Fabric, wrong: dict[str, Any]) -> None:
     with pytest.raises(Exception, match=r"state|target|reason"):
         fabric.deliver(room.task(), **wrong)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aof.core.model.times import iso
 from aof.testing import FakeClock
 from tests.support.messages import Post, report
 from tests.support.processes import together
@@ -224,3 +225,31 @@ def test_plain_files_tell_what_happened(room: Room, post: Post, clock: FakeClock
     refusals = [line["payload"]["reason"] for line in lines if line["type"] == "protocol.message.rejected"]
     assert refusals == ["not_lease_holder"]
     room.reopen()
+
+
+@pytest.mark.parametrize(
+    ("agent", "seconds", "status"),
+    [("ada", 0, "review"), ("ada", 60, "review"), ("bob", 60, "ready"), ("ada", -1, "ready")],
+)
+def test_a_result_without_a_run_is_the_holders_if_it_is_not_older_than_the_claim(
+    post: Post, clock: FakeClock, agent: str, seconds: int, status: str
+) -> None:
+    task_id = post.running()
+    result = {
+        "taskId": task_id,
+        "agentId": agent,
+        "completedAt": iso(clock.now() + seconds * 1000),
+        "outcome": "done",
+        "summaryRef": "outputs/summary.md",
+    }
+    (post.room.root / "runs" / task_id / "run_result.json").write_text(json.dumps(result))
+    expired(post, clock)
+    assert post.status(task_id) == status
+
+
+def test_a_result_without_a_run_and_without_a_moment_is_nobodys(post: Post, clock: FakeClock) -> None:
+    task_id = post.running()
+    result = {"taskId": task_id, "agentId": "ada", "completedAt": "yesterday", "outcome": "done"}
+    (post.room.root / "runs" / task_id / "run_result.json").write_text(json.dumps(result))
+    expired(post, clock)
+    assert post.status(task_id) == "ready"

@@ -52,3 +52,31 @@ def test_a_rejection_without_usable_reasons_is_refused(blockers: Any) -> None:
 def test_an_approval_with_an_endless_reason_is_refused() -> None:
     world = World()
     assert world.refuse(c.Approve, world.into("review"), reason="x" * 513).code == "payload_too_large"
+
+
+def test_needs_review_on_what_is_in_review_is_a_rejection_with_its_blockers() -> None:
+    world = World()
+    task = world.into("review")
+    assert world.refuse(c.Complete, task, "rev", outcome="needs_review").code == "invalid"
+    world.act(c.Complete, task, "rev", outcome="needs_review", blockers=("no tests",))
+    assert world.status(task) == "ready"
+    assert world.log(task, "task.transitioned")[-1].payload["blockers"] == ["no tests"]
+    assert "rev rejected: no tests" in world.tasks[task].body
+
+
+def test_a_report_of_needs_review_that_arrives_twice_is_no_rejection() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task)
+    said: dict[str, Any] = {"outcome": "needs_review", "blockers": ("look at the schema",)}
+    world.act(c.Complete, task, "ada", **said)
+    assert world.act(c.Complete, task, "ada", **said).drafts == ()
+    assert world.act(c.Complete, task, "ada", run=run, **said).drafts == ()
+    assert world.status(task) == "review"
+
+
+def test_a_finished_task_is_not_sent_back() -> None:
+    world = World()
+    task = world.into("done")
+    refusal = world.refuse(c.Complete, task, "rev", outcome="needs_review", blockers=("late",))
+    assert (refusal.code, refusal.call and refusal.call.operation) == ("invalid_transition", "retry")

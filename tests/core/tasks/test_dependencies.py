@@ -176,18 +176,6 @@ def test_whoever_comes_back_to_wait_for_a_dead_dependency_is_blocked_instead(way
     assert world.path(task)[-2:] == ["ready", "blocked"]
 
 
-def test_a_task_unblocked_by_hand_is_ready_but_names_its_dead_dependency_and_the_hint_works() -> None:
-    world = World()
-    dead = world.into("cancelled")
-    task = world.create(depends_on=[dead])
-    world.act(c.Unblock, task)
-    assert world.status(task) == "ready"
-    refusal = world.refuse(c.Claim, task)
-    assert (refusal.code, refusal.details["waits_for"]) == ("not_ready", dead)
-    world.act(c.RemoveDependency, task, blocker_id=dead)
-    assert world.act(c.Claim, task).drafts
-
-
 def test_removing_the_dead_dependency_leaves_another_dead_one_in_the_way() -> None:
     world = World()
     first, second = world.into("cancelled"), world.into("deadletter")
@@ -218,3 +206,28 @@ def test_the_number_of_dependencies_is_bounded() -> None:
     blockers = [world.create() for _ in range(500)]
     task = world.create(depends_on=blockers)
     assert world.refuse(c.AddDependency, task, blocker_id=world.create()).code == "invalid"
+
+
+def test_a_task_that_waits_for_a_cancelled_one_is_blocked_again_when_unblocked_and_says_why() -> None:
+    world = World()
+    blocker = world.create()
+    task = world.create(depends_on=[blocker])
+    world.act(c.CancelTask, blocker)
+    world.act(c.Unblock, task)
+    blocked = world.tasks[task].blocked
+    assert blocked is not None
+    assert (world.status(task), blocked.reason) == ("blocked", f"dependency {blocker} is cancelled")
+    world.act(c.RemoveDependency, task, blocker_id=blocker)
+    assert world.act(c.Claim, task).drafts
+
+
+def test_a_running_task_does_not_begin_to_wait() -> None:
+    world = World()
+    other = world.create()
+    task = world.into("in-progress")
+    refusal = world.refuse(c.AddDependency, task, blocker_id=other)
+    assert refusal.code == "task_running"
+    assert refusal.call is not None
+    world.act(c.Release, task, "ada", run=refusal.call.arguments["run"])
+    world.act(c.AddDependency, task, blocker_id=other)
+    assert world.tasks[task].depends_on == (other,)

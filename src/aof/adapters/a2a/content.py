@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from a2a.types import Message, Part, Role
 from google.protobuf.json_format import MessageToJson
 
-INPUT_MODES = ("text/plain", "application/json")
+INPUT_MODES = ("text/plain", "application/json", "application/octet-stream")
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """All that the parts say. Data stands as JSON; of what lies elsewhere only the address is told."""
+    """All that the parts say: data as JSON, of what lies elsewhere only the address, and nothing of files."""
     return "\n\n".join(said for part in parts if (said := _said(part)))
 
 
@@ -25,8 +25,8 @@ def _said(part: Part) -> str:
 
 
 def is_readable(part: Part) -> bool:
-    """Whether it is of a kind that a task's description can hold."""
-    return part.WhichOneof("content") in ("text", "data", "url")
+    """Whether it is of a kind that a task can hold, in its description or among its files."""
+    return part.WhichOneof("content") in ("text", "data", "url", "raw")
 
 
 def message(message_id: str, text: str, *, task_id: str, context_id: str, ours: bool) -> Message:

@@ -1,36 +1,34 @@
-"""Plans and makes the changes that connect a project's agents, or take the connection away again.
+"""Plans the changes that connect a project's agents, or take the connection away again.
 
 A plan is made from what is on the disk and shown before anything is written. Must not know who asked for it.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
-import tempfile
-import tomllib
-from contextlib import suppress
-from typing import Any, Literal
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from aof.adapters.agents.clients import KINDS, NOTES, NOTES_BEGIN, NOTES_END, TOML_MARKS, Kind, kind_named
-from aof.adapters.agents.json_edit import member, with_member, without_member
-from aof.adapters.agents.marked_block import with_block, without_block
+from aof.adapters.agents import hooks, notes, servers
+from aof.adapters.agents.clients import KINDS, ClientSettings, Kind, kind_named, readers_of
+from aof.adapters.agents.entries import ACTOR, BY_CLIENT, Server, environment_of, is_ours, is_untouched, words_of
+from aof.adapters.agents.files import Drafts, FileChange
 from aof.core.errors.base import InvalidInput
-from aof.core.errors.storage import StorageFailed
 
-Action = Literal["create", "change", "delete"]
-_SERVER = ("mcpServers", "aof")
+_SLUG = 20  # characters of a project's name in a server's
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One file that would become another; `after` is None when it would go."""
+class Workplace(msgspec.Struct, frozen=True):
+    """What is connected: a project's folder, the home of its person, and the data directory."""
 
-    path: str
-    action: Action
-    added: str
-    after: str | None
+    project: str
+    home: str
+    root: str
 
 
 def found(project: str) -> tuple[str, ...]:
@@ -38,146 +36,185 @@ def found(project: str) -> tuple[str, ...]:
     return tuple(kind.name for kind in KINDS if any(os.path.lexists(f"{project}/{sign}") for sign in kind.signs))
 
 
-def plan(project: str, names: tuple[str, ...], command: list[str], *, remove: bool = False) -> list[FileChange]:
-    """What has to change for these agents; nothing for what is as it should be."""
-    texts: dict[str, str | None] = {}
-    before: dict[str, str | None] = {}
+def kinds_of(names: tuple[str, ...]) -> tuple[Kind, ...]:
+    """The kinds that people mean, each once; raises InvalidInput for a name that is none."""
     for name in names:
-        kind = kind_named(name)
-        if kind is None:
+        if kind_named(name) is None:
             there = ", ".join(known.name for known in KINDS)
             raise InvalidInput(
                 f"there is no kind of agent {name[:40]!r}; choose one of {there}",
                 "'generic' suits every agent that reads AGENTS.md",
             )
-        for path in filter(None, (kind.settings, kind.notes)):
-            real = _inside(project, path)
-            if real not in texts:
-                texts[real] = before[real] = _read(real)
-            try:
-                texts[real] = _next(texts[real], path, kind, command, remove=remove)
-            except InvalidInput as error:
-                raise InvalidInput(f"{path}: {error.message}", error.hint) from None
-    return [
-        _change(os.path.relpath(path, os.path.realpath(project)), before[path], after)
-        for path, after in texts.items()
-        if after != before[path]
-    ]
+    meant = {kind.name for kind in map(kind_named, names) if kind is not None}
+    return tuple(kind for kind in KINDS if kind.name in meant)
 
 
-def make(project: str, changes: list[FileChange]) -> None:
-    """Make the changes, each file at once."""
-    for change in changes:
-        path = os.path.join(os.path.realpath(project), change.path)
+def plan(place: Workplace, names: tuple[str, ...], server: Server) -> list[FileChange]:
+    """What has to change so that these agents are connected; nothing for what is as it should be."""
+    return _Plan(place).connect(kinds_of(names), server)
+
+
+def plan_removal(place: Workplace, names: tuple[str, ...] | None) -> list[FileChange]:
+    """What has to change so that these agents are no longer connected, or none that ever was."""
+    return _Plan(place).disconnect(KINDS if names is None else kinds_of(names))
+
+
+class _Plan:
+    """The files of one place, and what becomes of them."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+        self._drafts = Drafts(place.project, place.home)
+
+    def connect(self, kinds: tuple[Kind, ...], server: Server) -> list[FileChange]:
+        for kind in kinds:
+            if kind.settings is not None:
+                self._each(self._path(kind.settings), self._add_server, kind, server)
+            if kind.hooks is not None and server.url is None:
+                self._each(kind.hooks, self._add_hook, kind, server)
+            self._each(kind.notes, self._add_notes, kind)
+        return self._drafts.changes()
+
+    def disconnect(self, kinds: tuple[Kind, ...]) -> list[FileChange]:
+        connected = {kind.name for kind in KINDS if kind not in kinds and self._is_connected(kind)}
+        for kind in kinds:
+            for path in filter(self._drafts.is_within, kind.settings.paths if kind.settings is not None else ()):
+                self._each(path, self._remove_server, kind)
+            if kind.hooks is not None and self._drafts.is_within(kind.hooks):
+                self._each(kind.hooks, self._remove_hook)
+            if self._drafts.is_within(kind.notes):
+                self._each(kind.notes, self._remove_notes, kind, connected)
+        return self._drafts.changes()
+
+    def _each(self, path: str, step: Callable[..., None], *given: Any) -> None:
+        """Take a step on a file; what is refused names the file."""
         try:
-            if change.after is None:
-                os.unlink(path)
-                if os.path.dirname(change.path):
-                    with suppress(OSError):  # a folder that others use as well is not empty
-                        os.rmdir(os.path.dirname(path))
+            step(path, *given)
+        except InvalidInput as error:
+            told = error.message if path in error.message else f"{path}: {error.message}"
+            raise InvalidInput(told, error.hint) from None
+
+    def _path(self, settings: ClientSettings) -> str:
+        """The file that the client reads."""
+        return next((path for path in settings.paths if self._drafts.text(path) is not None), settings.new)
+
+    def _add_server(self, path: str, kind: Kind, server: Server) -> None:
+        settings, text = _first(path), self._drafts.text(path)
+        name, entry = self._entry(path, settings)
+        if entry is not None and not is_untouched(entry, settings.form):
+            return
+        command = server.command
+        if path.startswith("~/") and "--data-dir" not in command:
+            command = (*command[:-1], "--data-dir", self._place.root, *command[-1:])
+        actors = {kind.name, *_actors(path, entry), *self._overruled(path)}
+        new = settings.form.entry(name, Server(command, server.url), _environment(path, actors))
+        self._drafts.put(path, servers.with_server(settings, text, name, new))
+
+    def _remove_server(self, path: str, kind: Kind) -> None:
+        settings, text = _first(path), self._drafts.text(path)
+        name, entry = self._entry(path, settings)
+        if text is None or entry is None or not is_ours(entry, settings.form):
+            return
+        actors = _actors(path, entry)
+        if kind.name not in (actors or {readers_of(path)[0].name}):
+            return
+        left, edited = actors - {kind.name}, not is_untouched(entry, settings.form)
+        if left:
+            new = _with_environment(entry, _environment(path, left))
+            self._drafts.put(path, servers.with_server(settings, text, name, new), edited=edited)
+        else:
+            self._drafts.put(path, servers.without_server(settings, text, name, entry), edited=edited)
+
+    def _entry(self, path: str, settings: ClientSettings) -> tuple[str, Any]:
+        """The name of our server in a file, and what it holds under it; None for nothing.
+
+        What is for all projects of a person needs a name for each: two projects may share theirs.
+        """
+        text, names = self._drafts.text(path), self._names(path)
+        entries = {name: servers.server_in(settings, text, name) if text and name in text else None for name in names}
+        if path.startswith("~/"):
+            own = [name for name in names if self._place.root in words_of(entries[name])]
+            free = [name for name in names if "--data-dir" not in words_of(entries[name])]
+            names = (*own, *free, names[-1])
+        return names[0], entries[names[0]]
+
+    def _names(self, path: str) -> tuple[str, ...]:
+        if not path.startswith("~/"):
+            return ("aof",)
+        slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(self._place.project).lower()).strip("-")[:_SLUG]
+        unique = hashlib.sha256(self._place.root.encode()).hexdigest()[:6]
+        return (f"aof-{slug}", f"aof-{slug}-{unique}") if slug else (f"aof-{unique}",)
+
+    def _overruled(self, path: str) -> set[str]:
+        """The kinds that will read this file instead of the one that connects them now."""
+        found = set()
+        for kind in readers_of(path):
+            paths = kind.settings.paths if kind.settings is not None else ()
+            for other in paths[paths.index(path) + 1 :]:
+                found |= {kind.name} & _actors(other, self._entry(other, _first(other))[1])
+        return found
+
+    def _is_connected(self, kind: Kind) -> bool:
+        """Whether a file connects a kind; one that nobody understands connects none."""
+        for path in kind.settings.paths if kind.settings is not None else ():
+            settings = _first(path)
+            try:
+                _, entry = self._entry(path, settings)
+            except InvalidInput:
                 continue
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            mode = os.stat(path).st_mode & 0o7777 if os.path.exists(path) else 0o644
-            handle, new = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".aof-")
-            with open(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(change.after)
-            os.chmod(new, mode)
-            os.replace(new, path)
-        except OSError as error:
-            raise StorageFailed(f"{change.path} cannot be written: {error.strerror}", "look at its rights") from None
-
-
-def _next(text: str | None, path: str, kind: Kind, command: list[str], *, remove: bool) -> str | None:
-    """The file as it should be; None for no file."""
-    if path == kind.notes:
-        return _notes(text, remove=remove)
-    return (_json if kind.form == "json" else _toml)(text, kind, command, remove=remove)
-
-
-def _notes(text: str | None, *, remove: bool) -> str | None:
-    if not remove:
-        return with_block(text, NOTES_BEGIN, NOTES, NOTES_END)
-    return without_block(text, NOTES_BEGIN, NOTES_END) if text else text
-
-
-def _json(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> str | None:
-    server = _server(kind, command)
-    if not text:
-        return text if remove else _fresh(server) if text is None else _fresh(server).rstrip()
-    there, present = member(text, _SERVER)
-    if there and not _is_ours(present, kind):
-        return text
-    if not remove:
-        return with_member(text, _SERVER, server)
-    if text.rstrip() == _fresh(present).rstrip():
-        return "" if text == text.rstrip() else None
-    return without_member(text, _SERVER)
-
-
-def _fresh(server: dict[str, Any]) -> str:
-    return json.dumps({_SERVER[0]: {_SERVER[1]: server}}, indent=2, ensure_ascii=False) + "\n"
-
-
-def _is_ours(server: Any, kind: Kind) -> bool:
-    """Whether we have written these settings; those that a person wrote stay as they are."""
-    if not isinstance(server, dict) or server.keys() != {"command", "args", "env"}:
+            if is_ours(entry, settings.form) and kind.name in (_actors(path, entry) or {kind.name}):
+                return True
         return False
-    args = server["args"]
-    return server["env"] == {"AOF_ACTOR": kind.name} and isinstance(args, list) and args[-1:] == ["mcp"]
+
+    def _add_hook(self, path: str, kind: Kind, server: Server) -> None:
+        words = [*server.command[:-1], "prime", "--agent", kind.name]
+        self._drafts.put(path, hooks.with_hook(self._drafts.text(path), shlex.join(words)))
+
+    def _remove_hook(self, path: str) -> None:
+        text = self._drafts.text(path)
+        if text and "prime" in text:
+            self._drafts.put(path, hooks.without_hook(text))
+
+    def _add_notes(self, path: str, kind: Kind) -> None:
+        text = self._drafts.text(path)
+        there = {*(notes.readers(text) or ()), kind.name}
+        self._drafts.put(path, notes.with_notes(text, tuple(known.name for known in KINDS if known.name in there)))
+
+    def _remove_notes(self, path: str, kind: Kind, connected: set[str]) -> None:
+        text = self._drafts.text(path)
+        there = notes.readers(text)
+        if text is None or there is None:
+            return
+        sharing = {other.name for other in KINDS if other.notes == path}
+        left = ({*there} or connected & sharing) - {kind.name}
+        if left:
+            self._drafts.put(path, notes.with_notes(text, tuple(one.name for one in KINDS if one.name in left)))
+        else:
+            self._drafts.put(path, notes.without_notes(text), edited=not notes.is_untouched(text))
 
 
-def _toml(text: str | None, kind: Kind, command: list[str], *, remove: bool) -> str | None:
-    begin, end = TOML_MARKS
-    own = without_block(text, begin, end) if text else text
-    if remove or "aof" in _servers(own or ""):
-        return own if remove else text
-    server = _server(kind, command)
-    environment = ", ".join(f"{name} = {json.dumps(value)}" for name, value in server["env"].items())
-    lines = [
-        "[mcp_servers.aof]",
-        f"command = {json.dumps(server['command'])}",
-        f"args = {json.dumps(server['args'])}",
-        f"env = {{ {environment} }}",
-    ]
-    added = with_block(text, begin, "\n".join(lines), end)
-    _servers(added)
-    return added
+def _first(path: str) -> ClientSettings:
+    """The settings whose words are used in a file that several kinds read."""
+    settings = readers_of(path)[0].settings
+    assert settings is not None
+    return settings
 
 
-def _servers(text: str) -> dict[str, Any]:
-    """The servers that Codex would start."""
-    try:
-        found = tomllib.loads(text.removeprefix("\ufeff")).get("mcp_servers", {})
-    except tomllib.TOMLDecodeError as error:
-        hint = "correct the file, or add the settings by hand"
-        raise InvalidInput(f"the settings are not TOML, or would be none any more: {error}", hint) from None
-    return found if isinstance(found, dict) else {}
+def _actors(path: str, entry: object) -> set[str]:
+    """The kinds that an entry names as actors, of those that read its file."""
+    environment = environment_of(entry)
+    by_client = str(environment.get(BY_CLIENT, ""))
+    named = {str(environment.get(ACTOR, "")), *(part.partition("=")[2] for part in by_client.split(","))}
+    return named & {kind.name for kind in readers_of(path)}
 
 
-def _server(kind: Kind, command: list[str]) -> dict[str, Any]:
-    return {"command": command[0], "args": command[1:], "env": {"AOF_ACTOR": kind.name}}
+def _environment(path: str, actors: set[str]) -> dict[str, str]:
+    """The variables for a file: who acts, and who does when another client says its name."""
+    names = [kind.name for kind in readers_of(path) if kind.name in actors]
+    others = ",".join(f"{name}={name}" for name in names[1:])
+    return {ACTOR: names[0]} | ({BY_CLIENT: others} if others else {})
 
 
-def _inside(project: str, path: str) -> str:
-    """The file itself, if it is one of the project: what a link shares with others is not ours to change."""
-    real, root = os.path.realpath(f"{project}/{path}"), os.path.realpath(project)
-    if os.path.commonpath((real, root)) != root:
-        raise InvalidInput(f"{path} is a link out of the project", "change what it leads to by hand, or unlink it")
-    return real
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}", "correct it, or leave this agent out") from None
-
-
-def _change(path: str, before: str | None, after: str | None) -> FileChange:
-    action: Action = "delete" if after is None else "create" if before is None else "change"
-    old, new = (before or "").splitlines(), (after or "").splitlines()
-    shown = [f"+ {line}" for line in new if line not in old] + [f"- {line}" for line in old if line not in new]
-    return FileChange(path=path, action=action, added="\n".join(shown), after=after)
+def _with_environment(entry: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
+    kept = {key: value for key, value in entry["env"].items() if key not in (ACTOR, BY_CLIENT)}
+    return {**entry, "env": {**environment, **kept}}

@@ -1,4 +1,4 @@
-"""Adds a member to an object in a JSON text, or takes it out, and leaves every other byte as it is.
+"""Adds a member to an object or a list in a JSON text, or takes it out, and leaves every other byte as it is.
 
 The text may have comments, as editors allow in settings. Must not know what the members mean.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from aof.core.errors.base import InvalidInput
@@ -48,16 +49,79 @@ def without_member(text: str, path: tuple[str, ...]) -> str:
     if depth < len(path):
         return text
     found = members[path[-1]]
-    value = _plain(text[found.value : found.end])
-    for above in range(len(path)):  # we have made all of the path, or only its end
+    return _undone(text, path, _plain(text[found.value : found.end])) or _cut(text, found.start, found.end)
+
+
+def with_item(text: str, path: tuple[str, ...], item: Any) -> str:
+    """The text with the item first in the list under the path; what is missing on the way is made."""
+    start, there = _items(text, path)
+    if start < 0:
+        return with_member(text, path, [item])
+    if any(_plain(text[one.start : one.end]) == item for one in there):
+        return text
+    return text[:start] + _first_item(text, path, item, alone=not there) + text[start:]
+
+
+def without_items(text: str, path: tuple[str, ...], ours: Callable[[Any], bool]) -> str:
+    """The text without the items that are ours, and without the list if we have made it."""
+    while True:
+        start, there = _items(text, path)
+        found = next((one for one in there if ours(_plain(text[one.start : one.end]))), None)
+        if found is None:
+            return text
+        item = _plain(text[found.start : found.end])
+        added = _first_item(text, path, item, alone=len(there) == 1)
+        whole = _undone(text, path, [item]) if len(there) == 1 else None
+        if whole is None and text.startswith(added, start):
+            whole = text[:start] + text[start + len(added) :]
+        text = whole or _cut(text, found.start, found.end)
+
+
+def _undone(text: str, path: tuple[str, ...], value: Any) -> str | None:
+    """The text without what we have put under the path: all of the path, or only its end. None if it was not us."""
+    for above in range(len(path)):
         inside, there, _ = _innermost(text, (*path[:above], ""))
         ours = _added(text, path, above, value, alone=len(there) == 1)
         if text.startswith(ours, inside):
             return text[:inside] + text[inside + len(ours) :]
-    before, after = text[: found.start].rstrip(), text[found.end :]
+    return None
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """The text without a member or item, and without the comma that it leaves behind."""
+    before, after = text[:start].rstrip(), text[end:]
     if after.lstrip().startswith(","):
         return before + after[after.index(",") + 1 :]
     return before[:-1] + after if before.endswith(",") else before + after.lstrip()
+
+
+def _first_item(text: str, path: tuple[str, ...], item: Any, *, alone: bool) -> str:
+    shown = _shown(item, (*path, ""), text)
+    return shown if alone else f"{_newline(text)}{'  ' * (len(path) + 1)}{shown},"
+
+
+def _items(text: str, path: tuple[str, ...]) -> tuple[int, list[Member]]:
+    """Where the inside of a list begins, and its items; -1 where there is none."""
+    _, members, depth = _innermost(text, path)
+    if depth < len(path):
+        return -1, []
+    begin, end = members[path[-1]].value, members[path[-1]].end
+    if text[begin] != "[":
+        raise InvalidInput(f"'{'.'.join(path)}' is not a list", "correct the file, or add the settings by hand")
+    found: list[Member] = []
+    depth, first, last = 0, -1, begin
+    for token in _TOKEN.finditer(text, begin, end):
+        word = token.group()
+        if word.startswith(("//", "/*")):
+            continue
+        if depth == 1 and word in (",", "]"):
+            found += [Member(first, first, last)] if first >= 0 else []
+            first = -1
+        elif depth == 1 and first < 0:
+            first = token.start()
+        depth += (word in ("{", "[")) - (word in ("}", "]"))
+        last = token.end()
+    return begin + 1, found
 
 
 def _added(text: str, path: tuple[str, ...], depth: int, value: Any, *, alone: bool) -> str:

@@ -35,6 +35,12 @@ def without_block(text: str, begin: str, end: str) -> str | None:
     return re.sub(r"(?<=\n)\r?\n\Z", "", before) + after if before or after else None
 
 
+def block_in(text: str, begin: str, end: str) -> str | None:
+    """The block itself, with its marks."""
+    found = _find(text, begin, end)
+    return found.group() if found else None
+
+
 def _find(text: str, begin: str, end: str) -> re.Match[str] | None:
     """From a mark to the end of its block, with no other beginning between them."""
     mark = rf"^{re.escape(begin)}(?=\r?$)"

@@ -56,6 +56,10 @@ class Mounted(Protocol):
         """End the sessions of callers that may no longer call."""
         ...
 
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it: routes by path."""
+        ...
+
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the application behaves. `hosts` are the names that it may be called by.
@@ -92,7 +96,7 @@ def make_app(
     mounted = mounts or {}
     endpoints = tuple(dict.fromkeys(mounted.values()))  # one may be reached by several paths
     open_paths = (*_OPEN, *settings.open_paths)
-    described = document(settings.version)
+    described = document(settings.version, [endpoint.described() for endpoint in endpoints])
     counted = traffic or Traffic()
     grants = Grants(
         counted,

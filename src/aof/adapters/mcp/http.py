@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -71,6 +71,35 @@ class McpOverHttp:
             return
         with self._presence.of(session).calling(listens=request.method == "GET"):
             await self._manager.handle_request(known, receive, self._noting(session, send))
+
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it."""
+        message = {"type": "object", "additionalProperties": True, "description": "a message of JSON-RPC 2.0"}
+        json, stream = {"application/json": {"schema": message}}, {"text/event-stream": {"schema": message}}
+        session = {
+            "name": "Mcp-Session-Id",
+            "in": "header",
+            "description": "the session that the server opened; the newest revision has none",
+            "schema": {"type": "string"},
+        }
+        said = "See the Model Context Protocol, streamable HTTP. Any client of it can be given this address."
+        common = {"tags": ["mcp"], "description": said, "parameters": [session]}
+        failed = {"4XX": {"description": "Not done.", "content": json}}
+        body = {"required": True, "content": json}
+        answers = {"200": {"description": "The answer.", "content": json | stream}, "202": {"description": "Taken."}}
+        return {
+            "/mcp": {
+                "post": {"operationId": "mcp_send", "summary": "Send a message.", "requestBody": body}
+                | common
+                | {"responses": answers | failed},
+                "get": {"operationId": "mcp_listen", "summary": "Listen to the messages of a session."}
+                | common
+                | {"responses": {"200": {"description": "A stream that goes on.", "content": stream}} | failed},
+                "delete": {"operationId": "mcp_end", "summary": "End a session."}
+                | common
+                | {"responses": {"200": {"description": "It has ended."}} | failed},
+            }
+        }
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
         """End the sessions of callers that may no longer call, as if each had done it itself."""

@@ -25,7 +25,7 @@ from mcp_types import (
 
 from aof.adapters.mcp import resources, task_extension
 from aof.adapters.mcp.server_state import Hub
-from aof.adapters.mcp.sessions import Session, session_of
+from aof.adapters.mcp.sessions import Session, keeps_claims, session_of
 from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
@@ -123,6 +123,8 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
+        if operation.name == "claim" and keeps_claims(hub, ctx):
+            given.setdefault("keep", True)
         try:
             check_wait(wait)
             caller, session = session_of(hub, ctx, alone)

@@ -26,16 +26,26 @@ CallerOf = Callable[[Any], Caller]
 
 
 class Hub:
-    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it."""
+    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it.
+
+    `keep` says that what is claimed outlives its session unless the claim says otherwise.
+    """
 
     def __init__(
-        self, follower: Follower, caller_of: CallerOf, tiers: tuple[str, ...], presence: Presence | None = None
+        self,
+        follower: Follower,
+        caller_of: CallerOf,
+        tiers: tuple[str, ...],
+        presence: Presence | None = None,
+        *,
+        keep: bool = False,
     ) -> None:
         self.follower = follower
         self.fabric = follower.fabric
         self.caller_of = caller_of
         self.tiers = tiers
         self.presence = presence or Presence()
+        self.keep = keep
         self.bus = InMemorySubscriptionBus()
         self.sessions: set[Session] = set()
         self.stopping = False

@@ -1,12 +1,14 @@
 """What a session holds: the runs that its agent has claimed are kept alive, and end with it.
 
 Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
-nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it.
+nothing is failed by name. A claim that was made with `keep` is renewed as well, and outlives the session. A run that
+the process was started for belongs to its runner, which looks after it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -30,6 +32,7 @@ from aof.core.model.workflow_state import leases
 from aof.core.runs.authentication import lease_of
 
 _STATE = "aof.session"
+_KEEP_HEADER = "aof-keep"
 _BEATS_PER_LEASE = 3
 _SHORTEST = 0.05  # seconds between two beats
 _log = logging.getLogger(__name__)
@@ -38,11 +41,20 @@ _log = logging.getLogger(__name__)
 class Session:
     """One agent's connection."""
 
-    def __init__(self, hub: Hub, caller: Caller, run: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        caller: Caller,
+        run: str | None = None,
+        name: str | None = None,
+        by_client: Mapping[str, str] | None = None,
+    ) -> None:
         self.caller = caller
+        self._by_client = by_client or {}
         self._name = name
         self._hub = hub
         self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
+        self._kept: set[str] = set()  # the runs that outlive the session
         self._secrets: dict[str, str] = {}
         self._given = {task_of_run(run): run} if run else {}
         self._first: str | None = None  # the name that a session without one has used first; empty for the default
@@ -59,6 +71,13 @@ class Session:
     def _conversation(self) -> str | None:
         """What its tasks call it: always the same, and no help to anybody who would take the session over."""
         return None if self._name is None else f"MCP-{hexdigest(self._name.encode())[:16]}"
+
+    def meet(self, client: str) -> None:
+        """Take the name that the settings give to this client, if they give it one. The first request decides."""
+        actor = next((actor for part, actor in self._by_client.items() if part in client.lower()), None)
+        self._by_client = {}
+        if actor is not None:
+            self.caller = msgspec.structs.replace(self.caller, actor=actor, session=actor, default=False)
 
     def run_of(self, task_id: str) -> str | None:
         """The run that this session holds the task with; with several, the caller must say which."""
@@ -82,6 +101,8 @@ class Session:
             return
         status = getattr(result, "status", None)
         if operation.name == "claim":
+            if result.kept:
+                self._kept.add(result.run_id)
             self._hold(task_id, result.run_id, result.expires_at)
         elif status is not None and self._runs_of(task_id):
             self._forget(task_id, over=status != "in-progress")
@@ -106,6 +127,7 @@ class Session:
     def _drop(self, run: str) -> None:
         self._claimed.pop(run, None)
         self._secrets.pop(run, None)
+        self._kept.discard(run)
 
     def speaker(self, operation: Operation, params: Params, caller: Caller) -> Caller:
         """Who a call of this session comes from: where callers are bound, its first name is its name for good."""
@@ -167,19 +189,25 @@ class Session:
 
     async def end(self) -> None:
         """The session is over: what it reported is carried out, and what it held without a report fails by name."""
-        held, self._claimed = self._claimed, {}
+        held, self._claimed = self._claimed.keys() - self._kept, {}
         self._hub.sessions.discard(self)
         if self._name is not None:
             self._hub.presence.forget(self._name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
-        for agent in self._turns:
+        for agent in () if self._kept else self._turns:  # the turn goes on with what is kept
             await self._hub.ask(self._hub.fabric.as_actor(agent).turn_ended, agent, "mcp")
         for run in held:
             try:
                 await self._hub.ask(self._as_holder(run).session_end, run=run)
             except AofError as error:
                 _log.debug("%s could not be ended: %s", run, error.message)
+
+
+def keeps_claims(hub: Hub, ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether this connection wants its claims to outlive its sessions: some clients open one for each call."""
+    headers = getattr(ctx.request, "headers", None)
+    return hub.keep or (headers is not None and headers.get(_KEEP_HEADER, "").strip().lower() == "true")
 
 
 def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | None) -> tuple[Caller, Session | None]:
@@ -189,6 +217,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     callers name their runs.
     """
     if alone is not None:
+        told = ctx.session.client_params
+        alone.meet(told.client_info.name if told is not None else "")
         return alone.caller, alone
     caller = hub.caller_of(ctx.request)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:

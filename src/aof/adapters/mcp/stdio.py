@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 import anyio
@@ -26,22 +28,36 @@ def serve_stdio(
     secret: str | None = None,
     *,
     named: bool = False,
+    keep: bool = False,
+    by_client: Mapping[str, str] | None = None,
 ) -> None:
     """Serve one client until it disconnects. The caller is the fabric's actor, unless a call names another.
 
     With the secret of the run that the process was started for, a call cannot. `named` says that somebody has given the
-    actor; else it is the operating system's user, and where callers are bound the first name that is used counts.
+    actor; else it is the operating system's user, and where callers are bound the first name that is used counts. With
+    `keep`, claims outlive the process. `by_client` gives the actors of clients that share their settings with others,
+    by a part of the client's name.
     """
     caller = Caller(fabric.actor, session=fabric.actor, default=not named)
     if secret:
         caller = Caller(fabric.actor, "agent", proven=True, secret=secret)
-    anyio.run(_serve, fabric, caller, tiers, run, version)
+        by_client = None
+    anyio.run(partial(_serve, fabric, caller, tiers, run=run, version=version, keep=keep, by_client=by_client))
 
 
-async def _serve(fabric: Fabric, caller: Caller, tiers: tuple[str, ...], run: str | None, version: str) -> None:
+async def _serve(
+    fabric: Fabric,
+    caller: Caller,
+    tiers: tuple[str, ...],
+    *,
+    run: str | None,
+    version: str,
+    keep: bool,
+    by_client: Mapping[str, str] | None,
+) -> None:
     follower = Follower(fabric)
-    hub = Hub(follower, lambda _request: caller, tiers)
-    server = make_server(hub, Session(hub, caller, run), version)
+    hub = Hub(follower, lambda _request: caller, tiers, keep=keep)
+    server = make_server(hub, Session(hub, caller, run, by_client=by_client), version)
     lines = Lines()
     understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     async with (

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from aof._support.extras import install_hint
 from aof.adapters.notify.address import Address
 from aof.adapters.notify.command import OF_THE_CALLER
 from aof.adapters.notify.sender import Outcome
@@ -23,7 +24,7 @@ _SENDER = "aof.adapters.notify.sender"
 _ERRORS: dict[int, str] = {
     Outcome.UNKNOWN_ADDRESS: "apprise does not know such an address",
     Outcome.REFUSED: "the service cannot be reached, or did not take the message",
-    Outcome.NOT_INSTALLED: "apprise is not installed; install it with: pip install 'aof[notify]'",
+    Outcome.NOT_INSTALLED: f"apprise is not installed; {install_hint('notify')}",
 }
 
 

@@ -8,6 +8,8 @@ from aof._support.typed import prepare_type
 from aof.app.commands import identity, notifications, unit_of_work
 from aof.app.operations import results
 from aof.app.operations.arguments import invalid
+from aof.app.queries import versions
+from aof.core.errors.tasks import RevisionConflict
 from aof.core.errors.workflows import NotAttached
 from aof.core.model import commands
 from aof.core.model.ids import OURSELVES, task_of_run
@@ -47,6 +49,8 @@ class Dispatcher:
     def dispatch(self, command: OnTask) -> Done:
         """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""
         command = self._authentication.stamped(command)
+        if self._principal.expect_rev is not None:
+            command = msgspec.structs.replace(command, expect_rev=self._principal.expect_rev)
         if not _begins(command):
             return self.dispatch_trusted(command)
         random, digest = identity.draw()
@@ -68,12 +72,16 @@ class Dispatcher:
             attach = self._environment.templates.attaching(
                 refused.details["task_id"], refused.details["workflow"], OURSELVES
             )
-            self._execute(attach)
-            return self._execute(command)
+            self._execute(msgspec.structs.replace(attach, expect_rev=command.expect_rev))
+            return self._execute(msgspec.structs.replace(command, expect_rev=None))
 
     def _execute(self, command: OnTask) -> Done:
         here = self._environment
-        done = unit_of_work.execute(here.store, here.clock, here.with_gates(here.chart.policy_for(command)), command)
+        policy = here.with_gates(here.chart.policy_for(command))
+        try:
+            done = unit_of_work.execute(here.store, here.clock, policy, command)
+        except RevisionConflict as outdated:
+            raise versions.compared(here.store, outdated) from None
         if here.notifier is not None and done.events:
             for task_id in notifications.tell(here.notifier, done, here.lookup.get):
                 self._undelivered(task_id)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from aof.ports.gates import GatesSource
     from aof.ports.notifier import Notifier
     from aof.ports.org import OrgSource
-    from aof.ports.project import ProjectFiles
     from aof.ports.runner import Orphans
     from aof.ports.store import Store
     from aof.ports.trust import Trust
     from aof.ports.workflows import WorkflowSource
+    from aof.ports.working_copy import ProjectFiles
 
 
 class Environment:

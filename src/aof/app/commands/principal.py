@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from aof.app.commands.identity import Identity
 
-_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation")
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev")
 
 
 class Principal:
     """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
 
     `run_of` tells the run of a caller that may hold several tasks. `conversation` names the session or context that its
-    calls belong to, where the surface was told one.
+    calls belong to, where the surface was told one. `expect_rev` is the revision that the caller has seen of the task
+    that it changes.
     """
 
     __slots__ = _FIELDS
@@ -35,6 +36,7 @@ class Principal:
         known: Identity | None = None,
         run_of: Callable[[str], str | None] | None = None,
         conversation: str | None = None,
+        expect_rev: int | None = None,
     ) -> None:
         self.actor = actor
         self.run = run
@@ -42,6 +44,7 @@ class Principal:
         self.known = known
         self.run_of = run_of
         self.conversation = conversation
+        self.expect_rev = expect_rev
 
     def but(self, **changes: Any) -> Self:
         """The same caller, except for these."""

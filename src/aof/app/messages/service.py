@@ -71,9 +71,9 @@ class MessageService:
                 here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
         return tuple(answers)
 
-    def remark(self, kind: str, payload: dict[str, Any]) -> None:
-        """Put a remark about the service into the log, which concerns no task."""
-        draft = events.Draft(type=kind, task_id="", payload=payload)
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+        draft = events.Draft(type=kind, task_id=task_id, payload=payload)
         router.record(self._environment.store, self._environment.clock, draft, self._principal.actor)
 
     def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:

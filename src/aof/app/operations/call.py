@@ -111,15 +111,17 @@ def perform(
         run = run_of(fabric.resolve(values["task_id"]))
         if run is not None:
             values["run"] = run
-    if run_of is not None and operation.runs:
+    if run_of is not None and (operation.runs or operation.acts):
         principal = principal.but(run_of=run_of)
     if operation.effect != "read":
         known = _identity(caller, worker=operation.runs, binds=binds)
         principal = principal.but(known=known, secret=None)
     view = fabric.on_behalf_of(principal)
-    if operation.ask is not None:
-        return operation.ask(view, values)
-    return getattr(view, operation.name)(**values)
+    result = operation.ask(view, values) if operation.ask is not None else getattr(view, operation.name)(**values)
+    if operation.effect == "read" and "task_id" in values:
+        known = _identity(caller, worker=True, binds=fabric.binds_callers)
+        fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
+    return result
 
 
 def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from aof.app import services
+from aof.app.operations.catalogue import OPERATIONS
 from aof.app.queries import filters
 
 TARGET = str(Path(services.__file__).with_name("facade.py"))
@@ -108,6 +109,8 @@ def _functions(kind: type) -> Iterator[ast.FunctionDef]:
 
 
 _PARTS = ("offers", "running_under")  # what one service needs of another
+# What changes a task only if that still has the revision that the caller has seen.
+_EXPECTING = {one.name for one in OPERATIONS if "expect_rev" in one.parameters.__struct_fields__}
 
 
 def _imports(function: ast.FunctionDef, module: ModuleType) -> Iterator[str]:
@@ -127,6 +130,7 @@ def _imports(function: ast.FunctionDef, module: ModuleType) -> Iterator[str]:
 
 def _method(place: str, function: ast.FunctionDef) -> str:
     arguments = function.args
+    services = "self.services"
     shares_filters = arguments.kwarg is not None and "Filters" in ast.unparse(
         arguments.kwarg.annotation or arguments.kwarg
     )
@@ -138,7 +142,12 @@ def _method(place: str, function: ast.FunctionDef) -> str:
             arguments.kw_defaults.append(ast.Constant(False if text == "bool" else None))
     grants = function.returns is not None and ast.unparse(function.returns) == "Grant"
     returns = "ClaimedRun" if grants else ast.unparse(function.returns) if function.returns is not None else "None"
-    call = f"self.services.{place}.{function.name}({', '.join(_passed(arguments))})"
+    passed = list(_passed(arguments))
+    if function.name in _EXPECTING:
+        arguments.kwonlyargs.append(ast.arg("expect_rev", ast.parse("int | None", mode="eval").body))
+        arguments.kw_defaults.append(ast.Constant(None))
+        services = "self.services.expecting(expect_rev)"
+    call = f"{services}.{place}.{function.name}({', '.join(passed)})"
     if grants:
         call = f"self._held({call})"
     words = inspect.cleandoc(ast.get_docstring(function) or "").split("\n")

@@ -28,16 +28,20 @@ class Warned(Result, frozen=True, kw_only=True):
 
 
 class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """A task that is durable. The warning says that nobody could take it."""
+    """A task that is durable; `waits` says what it waits for. The warning says that nobody could take it."""
 
     task_id: str
     status: str
     file_path: str
+    waits: str | None = None
     warning: Warned | None = None
 
 
 class Claimed(Result, frozen=True, kw_only=True):
-    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none."""
+    """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none.
+
+    `held` says that it was the caller's already, `kept` that it outlives the session.
+    """
 
     task_id: str
     run_id: str
@@ -46,6 +50,8 @@ class Claimed(Result, frozen=True, kw_only=True):
     expires_at: str
     file_path: str
     hop: str | msgspec.UnsetType = msgspec.UNSET
+    held: bool | msgspec.UnsetType = msgspec.UNSET
+    kept: bool | msgspec.UnsetType = msgspec.UNSET
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
     __repr__ = without_secret

@@ -1,6 +1,7 @@
 """JSON schemas of parameters and results, in the short form that agents pay for by the word.
 
-References are written out and what only repeats a name is left out. Must not know any surface.
+References are written out, what only repeats a name is left out, and the rest is in the subset that all clients take.
+Must not know any surface.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from aof.app.operations.catalogue import Operation
+from aof.app.operations.schema_subset import filled, plain
 
 _REF = "{name}"
+_ON_EVERY_WRITE = ("expectRev",)
 
 
 @cache
 def _full(kind: Any) -> dict[str, Any]:
     (schema,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
-    written: dict[str, Any] = _written_out(schema, parts)
+    written: dict[str, Any] = plain(_written_out(schema, parts))
     return written
 
 
@@ -36,27 +39,33 @@ def _written_out(schema: Any, parts: dict[str, Any]) -> Any:
     if "$ref" in schema:
         return _written_out(parts[schema["$ref"]], parts)
     named = schema.get("type") == "object" and "title" in schema
-    texts = {"type": "string"} if all(isinstance(one, str) for one in schema.get("enum", (None,))) else {}
-    return texts | {
+    return {
         key: {name: _written_out(one, parts) for name, one in value.items()}
         if key == "properties"
         else value
         if key in ("enum", "default", "const")
         else _written_out(value, parts)
         for key, value in schema.items()
-        if not (named and key in ("title", "description")) and not (key == "required" and not value)
+        if not (named and key in ("title", "description"))
     }
 
 
 def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
     """What the operation takes, over the wire or as a tool."""
     schema = schema_of(operation.parameters)
-    if not tool:
-        return schema
-    shown = [field.encode_name for field in shown_fields(operation)]
-    schema["properties"] = {name: schema["properties"][name] for name in shown}
-    required = [name for name in shown if name in (*schema.get("required", ()), *operation.tool_requires)]
+    properties = schema["properties"]
+    required = list(schema.get("required", ()))
+    if tool:
+        shown = [field.encode_name for field in shown_fields(operation)]
+        required = [name for name in shown if name in (*required, *operation.tool_requires)]
+        properties = {name: _in_short(name, properties[name]) for name in shown}
+    schema["properties"] = {name: filled(one) if name in required else one for name, one in properties.items()}
     return schema | ({"required": required} if required else {})
+
+
+def _in_short(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that nearly every tool has, and whose name says enough, is not described in each of them."""
+    return {key: one for key, one in schema.items() if key != "description"} if name in _ON_EVERY_WRITE else schema
 
 
 @cache
@@ -74,5 +83,6 @@ def shown_names(operation: Operation) -> frozenset[str]:
 
 
 def output_schema(operation: Operation) -> dict[str, Any]:
-    """What the operation answers."""
-    return schema_of(operation.result)
+    """What the operation answers; what is left out of an answer is said by its absence, not by a default."""
+    answer: dict[str, Any] = plain(schema_of(operation.result), defaults=False)
+    return answer

@@ -6,8 +6,8 @@ Must not know any single operation, nor what a surface does with a row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -52,11 +52,32 @@ class Extra(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
+FILLED: Final = {"minLength": 1}  # a text that must not be empty, also where it may be left out
+SOME: Final = {"minItems": 1}  # a list that must not be empty
+TEXTS_OR_OBJECTS: Final = {"items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
+OBJECTS: Final = {"items": {"type": "object"}}
+
+
+def one_of(words: Sequence[str]) -> dict[str, Any]:
+    """What a schema says of a text that must be one of these words."""
+    return {"enum": list(words)}
+
+
 def param(
-    description: str, spelling: Spelling | None = None, *, ge: float | None = None, le: float | None = None
+    description: str,
+    spelling: Spelling | None = None,
+    *,
+    ge: float | None = None,
+    le: float | None = None,
+    says: dict[str, Any] | None = None,
 ) -> Meta:
-    """What a parameter means, its limits, and its spelling: the metadata of its type."""
-    return Meta(description=description, ge=ge, le=le, extra={"cli": spelling} if spelling else None)
+    """What a parameter means, its limits, and its spelling: the metadata of its type.
+
+    `says` is for the schema only: what the rules themselves refuse, in words that teach more than a schema does.
+    """
+    return Meta(
+        description=description, ge=ge, le=le, extra_json_schema=says, extra={"cli": spelling} if spelling else None
+    )
 
 
 TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
@@ -125,7 +146,8 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
-    `name` is the fabric's method unless `ask` says how to call it. `acts` names the parameter that says who acts.
+    `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
+    type says little; it is too long for tools. `acts` names the parameter that says who acts.
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
     have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
@@ -145,6 +167,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
     ask: Callable[..., Any] | None = None
+    answer: Callable[[], dict[str, Any]] | None = None
     taught: tuple[Taught, ...] = ()
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()

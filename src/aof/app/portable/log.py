@@ -17,7 +17,7 @@ from aof.core.model.times import millis
 
 Named = tuple[str, dict[str, Any]] | None
 _ATTEMPT = "task.attempt."
-_HIDDEN = ("workLog", "key", "layout", "secretDigest")
+_HIDDEN = ("workLog", "key", "layout", "secretDigest", "keptBy")
 _WAITS = {"waiting_input": "input", "waiting_permission": "permission", "waiting_resource": "resource"}
 
 

@@ -13,5 +13,16 @@ class Filters(TypedDict, total=False):
     agent: str | None
     tag: str | None
     search: str | None
-    limit: int | None
+    priority: str | None
+    parent_id: str | None
+    created_after: str | None
+    created_before: str | None
+    updated_after: str | None
+    updated_before: str | None
+    due_before: str | None
+    overdue: bool
     archived: bool
+    sort: str | None
+    reverse: bool
+    limit: int | None
+    cursor: str | None

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 class Listed(dict[str, "Any"]):
-    """A page of tasks, and how many match in all."""
+    """A page of tasks, how many match in all, and the cursor of the next page where there is one."""
 
     __slots__ = ()
 
-    def __init__(self, *, total: int, tasks: tuple[Row, ...]) -> None:
+    def __init__(self, *, total: int, tasks: tuple[Row, ...], next_cursor: str | None = None) -> None:
         super().__init__(total=total, tasks=tasks)
+        if next_cursor is not None:
+            self["nextCursor"] = next_cursor
 
     @property
     def total(self) -> int:
@@ -32,14 +34,22 @@ class Listed(dict[str, "Any"]):
         rows: tuple[Row, ...] = self["tasks"]
         return rows
 
+    @property
+    def next_cursor(self) -> str | None:
+        """What the next page is asked for with."""
+        return self.get("nextCursor")
+
 
 class Summary(Listed):
     """The tasks that match, counted by status."""
 
     __slots__ = ()
 
-    def __init__(self, *, total: int, by_status: dict[str, int], tasks: tuple[Row, ...]) -> None:
-        dict.__init__(self, total=total, byStatus=by_status, tasks=tasks)
+    def __init__(
+        self, *, total: int, by_status: dict[str, int], tasks: tuple[Row, ...], next_cursor: str | None = None
+    ) -> None:
+        super().__init__(total=total, tasks=tasks, next_cursor=next_cursor)
+        self["byStatus"] = by_status
 
     @property
     def by_status(self) -> dict[str, int]:

@@ -5,6 +5,8 @@ Must not know where it is kept.
 
 from __future__ import annotations
 
+from typing import Any
+
 from aof.app.operations.results import Printed
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import NoSuchAttempt
@@ -14,6 +16,7 @@ from aof.ports.store import Store
 LARGEST_PIECE = 65_536  # bytes
 _CONTINUES, _CONTINUATION = 0b1100_0000, 0b1000_0000
 _LONGEST_CHARACTER = 4
+_LAST_WORDS, _LAST_LINES = 2_000, 5
 
 
 def piece(store: Store, task_id: str, *, attempt: int | None, stream: str, offset: int, limit: int) -> Printed:
@@ -41,6 +44,22 @@ def piece(store: Store, task_id: str, *, attempt: int | None, stream: str, offse
         ended=ended and after >= size,
         text=data.decode("utf-8", "replace"),
     )
+
+
+def end_of(store: Store, run: Run) -> dict[str, Any]:
+    """How the process of a run that came to nothing ended, its last words, and where all that it printed lies."""
+    if run.worker == "pull" or run.status in ("running", "completed"):
+        return {}
+    history = store.events(task_id=run.task_id)
+    payload = next((one.payload for one in history if one.type == "run.exited" and one.run_id == run.run_id), None)
+    if payload is None:
+        return {}
+    _, size = store.output(run, "stderr", 0, 0)
+    data, _ = store.output(run, "stderr", max(size - _LAST_WORDS, 0), _LAST_WORDS)
+    lines = data.decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
+    found: dict[str, Any] = {name: payload[name] for name in ("exitCode", "signal", "stopped") if name in payload}
+    kept = {name: told["path"] for name, told in payload["output"].items() if told.get("path")}
+    return found | {"lastErrors": lines, "paths": kept}
 
 
 def _run(store: Store, task_id: str, attempt: int | None) -> Run:

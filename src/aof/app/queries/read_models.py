@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from aof.app.queries import cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
+from aof.core.errors.tasks import UnreadableTask
 from aof.core.model import times
-from aof.core.model.lifecycle import STATUSES
+from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.runs import lease_clock
 from aof.core.tasks import normalized_status
 from aof.ports import store
@@ -17,16 +19,33 @@ from aof.ports.lists import Query, Row, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final, Unpack
 
     from aof.app.org.chart_in_force import ChartInForce
+    from aof.app.queries.filters import Filters
     from aof.app.queries.lookup import Lookup
+    from aof.core.errors.base import AofError
     from aof.core.model.handoffs.record import Handoff
     from aof.core.model.policy import Policy
     from aof.core.model.run import Heartbeat
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
+    from aof.ports.lists import Span
     from aof.ports.store import Store, Unit
+
+# What a list can be sorted by, and the order that this is.
+SORTS: Final = {
+    "id": "id",
+    "priority": "schedule",
+    "created": "created",
+    "updated": "updated",
+    "due": "due",
+    "title": "title",
+    "status": "status",
+}
+
+
+_EXPLAINED = 200  # rows of a list that say what they wait for; those after them only say that they do
 
 
 class ReadModels:
@@ -39,35 +58,66 @@ class ReadModels:
         self._chart = chart
         self._lookup = lookup
 
-    def query(
-        self,
-        *,
-        status: str | Sequence[str] | None = None,
-        agent: str | None = None,
-        tag: str | None = None,
-        search: str | None = None,
-        limit: int | None = None,
-        archived: bool = False,
-    ) -> Query:
+    def query(self, **given: Unpack[Filters]) -> Query:
         """The filters that all lists share, checked."""
+        status, limit = given.get("status"), given.get("limit")
         wanted = (status,) if isinstance(status, str) else tuple(status or ())
         for name in wanted:
-            if name not in STATUSES:
-                there = ", ".join(STATUSES)
-                raise InvalidInput(
-                    f"'status' cannot be {name[:80]!r}; choose one of {there}", "leave 'status' out for all of them"
-                )
+            _choice("status", name, STATUSES)
         if not _is_count(limit):
             raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
-        return Query(status=wanted, agent=agent, tag=tag, search=search, limit=limit, archived=archived)
+        if (priority := given.get("priority")) is not None:
+            _choice("priority", priority, PRIORITIES)
+        if (sort := given.get("sort")) is not None:
+            _choice("sort", sort, tuple(SORTS))
+        parent, cursor = given.get("parent_id"), given.get("cursor")
+        order, reverse = SORTS[sort or "id"], given.get("reverse", False)
+        return Query(
+            status=wanted,
+            agent=given.get("agent"),
+            tag=given.get("tag"),
+            search=given.get("search"),
+            priority=priority,
+            parent_id=self._lookup.resolve(parent) if parent is not None else None,
+            created=self._span(given, "created_after", "created_before"),
+            updated=self._span(given, "updated_after", "updated_before"),
+            due=self._due(given),
+            unfinished=given.get("overdue", False),
+            archived=given.get("archived", False),
+            order=order,
+            reverse=reverse,
+            limit=limit,
+            behind=cursors.opened(cursor, order, reverse=reverse) if cursor is not None else None,
+        )
+
+    def _span(self, given: Filters, since: str, before: str) -> Span:
+        return self._moment(since, given.get(since)), self._moment(before, given.get(before))
+
+    def _due(self, given: Filters) -> Span:
+        """What is overdue was due before now."""
+        before = self._moment("due_before", given.get("due_before"))
+        if not given.get("overdue"):
+            return None, before
+        now = times.iso(self._clock.now())
+        return None, now if before is None else min(now, before)
+
+    def _moment(self, name: str, said: object) -> str | None:
+        """A moment as it is compared; a day is its first one."""
+        if said is None:
+            return None
+        try:
+            return times.iso(times.millis(times.resolved(str(said), self._clock.now())))
+        except (ValueError, OverflowError):
+            hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
+            raise InvalidInput(f"'{name}' cannot be {str(said)[:80]!r}", hint, parameter=name) from None
 
     def listed(self, query: Query) -> Listed:
-        """Tasks in the order of their IDs."""
+        """Tasks in the order that was asked for."""
         page = self._page(query)
-        return Listed(total=page.total, tasks=page.rows)
+        return Listed(total=page.total, tasks=page.rows, next_cursor=_next(query, page))
 
     def runnable(self, query: Query) -> Query:
-        """The query for tasks that wait for nothing."""
+        """The query for tasks that wait for nothing; a queue has an order of its own and is read from its front."""
         slots = self._policy.resource_slots
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
@@ -75,6 +125,8 @@ class ReadModels:
             runnable_at=times.iso(self._clock.now()),
             busy_resources=busy,
             order="schedule",
+            reverse=False,
+            behind=None,
             unrouted_too=query.agent is not None,
         )
 
@@ -85,20 +137,46 @@ class ReadModels:
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
         page = self._page(query.but(limit=0) if compact else query)
-        return Summary(total=page.total, by_status=page.by_status, tasks=page.rows)
+        cursor = _next(query, page)
+        return Summary(total=page.total, by_status=page.by_status, tasks=page.rows, next_cursor=cursor)
 
     def _page(self, query: Query) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
         if self._chart.noting() is None:
-            return self._store.rows(query)
-        page = self._store.find(query)
-        return Rows(page.by_status, self.rows(page.tasks))
+            page = self._store.rows(query)
+            self._mark_overdue(page.rows)
+        else:
+            found = self._store.find(query)
+            page = Rows(found.by_status, self.rows(found.tasks), found.end)
+        self._explain(query, page)
+        return page
+
+    def _explain(self, query: Query, page: Rows) -> None:
+        """Say of each task in `ready` that cannot be claimed what it waits for."""
+        queued = [row for row in page.rows if row.status == "ready"]
+        if not queued or query.runnable_at is not None:
+            return
+        free = self._store.rows(self.runnable(query.but(status=("ready",), limit=None, offset=0, counted=False)))
+        claimable = {row.id for row in free.rows}
+        waiting = [row for row in queued if row.id not in claimable]
+        if waiting:
+            now = self._clock.now()
+            told = explain.waits(self._store, self._policy, [row.id for row in waiting[:_EXPLAINED]], now)
+            for row in waiting:
+                row["waits"] = told.get(row.id, "waits")
+
+    def _mark_overdue(self, rows: Iterable[Row]) -> None:
+        dated = [row for row in rows if row.due is not None and row.status not in FINISHED]
+        now = times.iso(self._clock.now()) if dated else ""
+        for row in dated:
+            if times.end_of(str(row.due)) < now:
+                row["overdue"] = True
 
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
         note = self._chart.noting() or (lambda _task: None)
         files = self._store.working_copy
-        return tuple(
+        rows = tuple(
             Row.of(
                 task,
                 task.blocked.reason if task.blocked else note(task),
@@ -106,11 +184,14 @@ class ReadModels:
             )
             for task in tasks
         )
+        self._mark_overdue(rows)
+        return rows
 
     def show(self, task_id: str) -> dict[str, Any]:
-        """The whole of one task."""
-        task = self._lookup.get(task_id)
-        with self._store.unit(store.Scope(read=frozenset({task.id}))) as unit:
+        """The whole of one task; with `problem`, where its file holds something that cannot be imported."""
+        task, problem = self._known(task_id)
+        own = frozenset({task.id})
+        with self._store.unit(store.Scope(read=own) if problem is None else store.Scope(write=own)) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
             handed = unit.handoffs(task.id) if any(link.kind == "handoff" for link in task.links) else ()
@@ -122,7 +203,15 @@ class ReadModels:
         shown["normalizedStatus"] = normalized_status.normalized_status(
             task, lease_clock.present(heartbeat, now, self._clock.boot()), now
         )
-        shown["attempts"] = [msgspec.to_builtins(run) for run in self._store.attempts(task.id)]
+        runs = self._store.attempts(task.id)
+        if problem is not None:
+            shown["normalizedStatus"] = "stale" if "reason" in problem.details else "unknown"
+            shown["problem"] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        shown["attempts"] = [msgspec.to_builtins(run) for run in runs]
+        if runs and (end := output.end_of(self._store, runs[-1])):
+            shown["attempts"][-1]["end"] = end
+        if waits := explain.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
+            shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
@@ -130,6 +219,29 @@ class ReadModels:
         if isinstance(result, msgspec.Struct):
             shown["result"] = msgspec.to_builtins(result)
         return shown
+
+    def _known(self, task_id: str) -> tuple[Task, AofError | None]:
+        """The task as it is, else as the log has it, with what is wrong about its file."""
+        try:
+            return self._lookup.get(task_id), None
+        except UnreadableTask as problem:
+            name = self._lookup.resolve(task_id)
+            with self._store.unit(store.Scope(write=frozenset({name}))) as unit:
+                task = unit.task(name)
+            if task is None:
+                raise
+            return task, problem
+
+
+def _choice(name: str, given: object, there: Sequence[str]) -> None:
+    if given not in there:
+        said, choices = f"'{name}' cannot be {str(given)[:80]!r}", ", ".join(there)
+        raise InvalidInput(f"{said}; choose one of {choices}", f"leave '{name}' out for all of them", parameter=name)
+
+
+def _next(query: Query, page: Rows) -> str | None:
+    """The cursor of the next page; a page of nothing has no place to go on from."""
+    return cursors.made(page.end, query.order, reverse=query.reverse) if page.end is not None else None
 
 
 def _handed(one: Handoff) -> dict[str, str]:

@@ -83,7 +83,8 @@ class ReadyQueue:
     def _waiting(self, **filters: Unpack[Filters]) -> Listed:
         query, agent = self._models.query(**filters), filters.get("agent")
         if self._chart.bound(agent) is None or agent is None:
-            return self._models.listed(self._models.runnable(query))
+            waiting = self._models.listed(self._models.runnable(query))
+            return Listed(total=waiting.total, tasks=waiting.tasks)
         may_take = self._chart.may_take(agent)
         found = self._store.find(self._models.runnable(query.but(limit=None))).tasks
         kept = [task for task in found if may_take(task)]

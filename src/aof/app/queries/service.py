@@ -8,7 +8,7 @@ import msgspec
 
 from aof.app.queries import graph as drawing
 from aof.app.queries import history, output
-from aof.core.model import run
+from aof.core.model import run, workflow_state
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
 
@@ -80,6 +80,10 @@ class QueryService:
         """Counts by status."""
         return self._models.summary(self._models.query(**filters), compact=compact)
 
+    def claimable(self, **filters: Unpack[Filters]) -> int:
+        """How many tasks in `ready` wait for nothing."""
+        return self._models.listed(self._models.runnable(self._models.query(**filters)).but(limit=0)).total
+
     def running(self) -> tuple[Task, ...]:
         """The tasks that somebody holds."""
         return self._store.find(self._models.query(status="in-progress")).tasks
@@ -106,14 +110,17 @@ class QueryService:
         return found
 
     def lease_ends(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """When each lease ends, in UTC milliseconds, with the last sign of life counted in."""
+        """When each lease ends, in UTC milliseconds, with the last sign of life counted in.
+
+        The lease of a task goes by its ID, that of a hop by the place of its run, `ID/hops/HOP`.
+        """
         ends: dict[str, int] = {}
         for task_id in task_ids:
             try:
                 with self._store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
-                    if task is not None and task.lease is not None:
-                        ends[task_id] = run.lease_end(task.lease, unit.heartbeat(task_id))
+                    for place, lease in workflow_state.held_leases(task) if task is not None else ():
+                        ends[place] = run.lease_end(lease, unit.heartbeat(place))
             except ports.ScopeTooNarrow:
                 continue
         return ends

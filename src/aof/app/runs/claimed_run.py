@@ -58,6 +58,8 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
             hop=hop or msgspec.UNSET,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),
+            held=grant.again or msgspec.UNSET,
+            kept=lease.kept_by is not None or msgspec.UNSET,
             secret=secret or msgspec.UNSET,
         )
         held.__dict__["care"] = _Care(fabric, lease.ttl_ms / 1000 / BEATS_PER_LEASE)

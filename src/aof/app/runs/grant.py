@@ -13,11 +13,15 @@ from aof.core.model.task import Lease, Task
 
 
 class Grant(NamedTuple):
-    """A task in the hands of a run; the secret is returned once, to the claimant."""
+    """A task in the hands of a run; the secret is returned once, to the claimant.
+
+    `again` says that the claimant held it already.
+    """
 
     task: Task
     run: str | None = None
     secret: str | None = None
+    again: bool = False
 
     @property
     def holding(self) -> tuple[Lease | None, str | None]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.app.runs import grant
-from aof.core.errors.base import Call, InvalidInput, Refused
+from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
+from aof.core.model.workflow_state import leases
+from aof.core.runs.authentication import kept_for
 from aof.core.validation import limits
 from aof.ports import store as ports
 
@@ -59,18 +62,34 @@ class RunService:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
+        keep: bool = False,
         actor: str | None = None,
     ) -> Grant:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
-        the same run for as long as that is held.
+        the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
+        caller does with the task renews it.
         """
-        ttl_ms = _ttl_ms(ttl)
-        given: dict[str, Any] = {"actor": actor, "agent": agent, "ttl_ms": ttl_ms, "worker": worker, "key": key}
+        given: dict[str, Any] = {
+            "actor": actor,
+            "agent": agent,
+            "ttl_ms": _ttl_ms(ttl),
+            "worker": worker,
+            "key": key,
+            "keep": keep,
+        }
         if task_id is not None:
-            one = given | {"task_id": self._environment.lookup.resolve(task_id), "hop": hop}
+            full = self._environment.lookup.resolve(task_id)
+            own = self._principal.run_of(full) if self._principal.run_of is not None else None
+            one = given | {"task_id": full, "hop": hop, "run": own}
             return self._patiently(lambda: self._claimed(one), wait)
+        if self._principal.expect_rev is not None:
+            raise InvalidInput(
+                "a revision is expected, but no task is named",
+                "name the task",
+                Call("claim", {"task_id": "…", "agent": agent, "expect_rev": self._principal.expect_rev}),
+            )
         if problem := limits.name("agent", agent) or limits.line("key", key, limits.ITEM):
             raise problem
         self._authentication.refuse_claim_for(agent)
@@ -115,7 +134,8 @@ class RunService:
     def _claimed(self, given: dict[str, Any]) -> Grant:
         done = self._dispatcher.dispatch(self._dispatcher.command(c.Claim, given))
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
-        return grant.Grant(require_task(done), run or done.decision.run, done.secret)
+        again = done.decision.replayed is not None and given["key"] is None  # a key gives the same answer again
+        return grant.Grant(require_task(done), run or done.decision.run, done.secret, again)
 
     def own_run(self) -> Grant:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
@@ -129,6 +149,14 @@ class RunService:
         beat = done.decision.heartbeat
         assert beat is not None
         return results.Beaten(task_id=beat.task_id, run_id=beat.run_id, expires_at=beat.expires_at)
+
+    def renew_kept(self, task_id: str) -> None:
+        """Renew what the caller keeps of a task over its sessions, because it has just looked at the task."""
+        with suppress(AofError):  # it has ended meanwhile, or cannot be read: a look at it is none the worse
+            task = self._environment.lookup.get(task_id)
+            for lease in leases(task):
+                if kept_for(lease, self._principal.actor):
+                    self.heartbeat(task.id, run=lease.run_id)
 
     def release(
         self,

@@ -89,7 +89,8 @@ class Tick:
         planned = self.planned(snapshot)
         mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
-            return _told(planned, (*dispatched, *planned.actions, *mailed), planned.left, dry_run=True)
+            kept, refused = self._foreseen(planned.actions)
+            return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
         tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot), *snapshot.finished)}
         done: list[Action] = []
         left = list(planned.left)
@@ -102,6 +103,22 @@ class Tick:
         if self._host is None and not done and self._trouble is not None:
             raise self._trouble  # nothing could be done, and nobody tries again by himself
         return _told(self._sooner(planned), (*dispatched, *done, *mailed), tuple(left), dry_run=False)
+
+    def _foreseen(self, actions: tuple[Action, ...]) -> tuple[list[Action], list[LeftAlone]]:
+        """What `up` would do of a plan, and what it would refuse: it starts no command that nobody has trusted."""
+        kept: list[Action] = []
+        refused: list[LeftAlone] = []
+        for action in actions:
+            why_not = self._untrusted(action) if action.action == "assign" else None
+            if why_not is None:
+                kept.append(action)
+            else:
+                refused.append(LeftAlone(task_id=action.task_id, reason=why_not))
+        return kept, refused
+
+    def _untrusted(self, action: Action) -> str | None:
+        known = self._environment.chart.whole().by_id.get(action.agent or "")
+        return trust.untrusted(self._environment.trust, known) if known is not None else None
 
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
@@ -319,9 +336,7 @@ class Tick:
 
     def _assign(self, action: Action, task: Task) -> str | None:
         if self._host is None or action.agent is None:
-            known = self._environment.chart.whole().by_id.get(action.agent or "")
-            untrusted = trust.untrusted(self._environment.trust, known) if known is not None else None
-            return untrusted or f"{action.agent} is started by 'aof up'"
+            return self._untrusted(action) or f"{action.agent} is started by 'aof up'"
         return self._host.begin(task, action.agent, action.hop)
 
     def _cascade(self, action: Action, task: Task) -> str | None:

@@ -8,19 +8,34 @@ import msgspec
 
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
-from aof.core.errors.base import AofError, Internal, Unavailable
+from aof.app.queries import explain
+from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.model import commands as c
+from aof.core.model import times
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
 
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
     from aof.core.model.task import Task
+
+# What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
+_CLEARABLE: Final = {
+    "description": "description",
+    "owner": "owner",
+    "resource": "resource",
+    "due": "due",
+    "parent": "parentId",
+    "acceptance": "acceptance",
+    "constraints": "constraints",
+    "profile": "profile",
+}
+_CLEARABLE_ROUTING: Final = ("agent", "role", "team", "tags")
 
 
 class TaskService:
@@ -50,6 +65,7 @@ class TaskService:
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
         visibility: str = "foreground",
+        due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
         backlog: bool = False,
@@ -74,6 +90,7 @@ class TaskService:
             "resource": resource,
             "parent_id": self._resolve(parent_id) if parent_id else None,
             "visibility": visibility,
+            "due": self._due(due),
             "metadata": (metadata or {}) | extra,
             "acceptance": tuple(acceptance),
             "constraints": constraints or {},
@@ -85,7 +102,15 @@ class TaskService:
         }
         task = self._created(given, workflow)
         path, warning = self._environment.store.path_of(task), self._environment.chart.no_route(task)
-        return results.Created(task_id=task.id, status=task.status, file_path=path, warning=warning)
+        return results.Created(
+            task_id=task.id, status=task.status, file_path=path, waits=self._waits(task), warning=warning
+        )
+
+    def _waits(self, task: Task) -> str | None:
+        if task.status != "ready" or not task.depends_on:
+            return None
+        environment = self._environment
+        return explain.wait_of(environment.store, environment.policy, task)
 
     def _created(self, given: dict[str, Any], workflow: str | None) -> Task:
         """The new task, or the one that has its key."""
@@ -123,8 +148,31 @@ class TaskService:
             secret=done.secret or msgspec.UNSET,
         )
 
-    def edit(self, task_id: str, *, key: str | None = None, actor: str | None = None, **changes: Any) -> Edited:
-        """Change title, description, priority, routing and the like."""
+    def _due(self, said: str | None) -> str | None:
+        """A due date as it is kept."""
+        try:
+            return times.resolved(said, self._environment.clock.now()) if said is not None else None
+        except (ValueError, OverflowError):
+            hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
+            raise InvalidInput(f"'due' cannot be {str(said)[:80]!r}", hint, parameter="due") from None
+
+    def edit(
+        self,
+        task_id: str,
+        *,
+        parent_id: str | None = None,
+        clear: Sequence[str] = (),
+        key: str | None = None,
+        actor: str | None = None,
+        **changes: Any,
+    ) -> Edited:
+        """Change title, description, priority, routing and the like; what `clear` names is taken away."""
+        if parent_id is not None:
+            changes["parentId"] = self._resolve(parent_id)
+        if changes.get("due") is not None:
+            changes["due"] = self._due(str(changes["due"]))
+        if clear:
+            changes |= _cleared(clear, changes)
         done = self._dispatcher.on_task(c.Edit, task_id, actor=actor, key=key, changes=changes)
         task = require_task(done)
         fields: Sequence[str] = next(
@@ -219,6 +267,21 @@ class TaskService:
         blocker = self._resolve(blocker_id)
         task = require_task(self._dispatcher.on_task(kind, task_id, actor=actor, key=key, blocker_id=blocker))
         return results.Depends(task_id=task.id, blocker_id=blocker, depends_on=task.depends_on)
+
+
+def _cleared(names: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
+    """What an edit takes away, as changes to null."""
+    routing: dict[str, Any] = given.get("routing") or {}
+    fields: dict[str, Any] = {}
+    for name in names:
+        if name not in _CLEARABLE and name not in _CLEARABLE_ROUTING:
+            there = ", ".join((*_CLEARABLE, *_CLEARABLE_ROUTING))
+            raise InvalidInput(f"'clear' cannot be {str(name)[:80]!r}", f"choose among {there}", parameter="clear")
+        if name in routing or _CLEARABLE.get(name) in given:
+            raise InvalidInput(f"{name} is both set and cleared", "give it once", parameter="clear")
+        fields |= {_CLEARABLE[name]: None} if name in _CLEARABLE else {}
+    parts = dict.fromkeys(name for name in names if name in _CLEARABLE_ROUTING)
+    return fields | ({"routing": routing | parts} if parts else {})
 
 
 def with_new_id(environment: Environment, create: Callable[[str], Done]) -> Done:

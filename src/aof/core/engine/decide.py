@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.engine import decide_gated, repetition, update
+from aof.core.engine import decide_gated, repetition, revision, update
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
 from aof.core.model.records import Decision, Records, Verdict
@@ -39,9 +39,15 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     A request that was carried out before is answered again before anything else: its run may have ended since.
     """
     if command.key is None:
-        return _told(records, _held(records, command, now))
+        return _current(records, command, now)
     again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_told(records, _held(records, command, now)), command)
+    return again or repetition.remembered(_current(records, command, now), command)
+
+
+def _current(records: Records, command: c.OnTask, now: int) -> Verdict:
+    """The decision, unless the caller has seen another revision of the task than there is now."""
+    outdated = revision.outdated(records.tasks.get(command.task_id), command)
+    return outdated or revision.marked(_told(records, _held(records, command, now)), command)
 
 
 def _told(records: Records, verdict: Verdict) -> Verdict:

@@ -101,6 +101,8 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     base = _finishing(_starting(command, known), command, known)
     base = msgspec.structs.replace(base, digests=_delivered(command))
     task = known.task(command.task_id)
+    if task is not None and task.status == "review" and command.outcome == "needs_review":
+        base = msgspec.structs.replace(base, results=frozenset({task.id}))
     if known.records.policy.org is not None and command.deliverables:
         base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
     if task is None or not task.gated:
@@ -227,12 +229,21 @@ def _no_dependency(command: c.RemoveDependency, known: Known) -> Needs:
 def _link(command: c.AddLink, known: Known) -> Needs:
     own = frozenset({command.task_id})
     if command.kind == "parent":
-        parent = known.gatekeepers(command.target_id)
-        above = parent.above | ids([command.target_id])
-        return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
+        return _new_parent(own, command.target_id, known)
     inside = command.kind in TO_FILES and _is_inside(command.target_id)
     digests = frozenset({(command.task_id, command.target_id)}) if inside else frozenset()
     return Needs(write=own, read=frozenset(ids([command.target_id])) - own, digests=digests)
+
+
+def _new_parent(own: frozenset[str], parent_id: str, known: Known) -> Needs:
+    parent = known.gatekeepers(parent_id)
+    above = parent.above | ids([parent_id])
+    return Needs(write=own, read=parent.read - own, names=_GRAPH, above=above)
+
+
+def _edit(command: c.Edit, known: Known) -> Needs:
+    own, parent = frozenset({command.task_id}), command.changes.get("parentId")
+    return _new_parent(own, parent, known) if isinstance(parent, str) else Needs(write=own)
 
 
 def _update(command: c.Update, known: Known) -> Needs:
@@ -292,6 +303,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.AddDependency: _dependency,
     c.RemoveDependency: _no_dependency,
     c.AddLink: _link,
+    c.Edit: _edit,
     c.Update: _update,
     c.ImportEdit: _take_in,
 }

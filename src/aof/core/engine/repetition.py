@@ -21,6 +21,7 @@ from aof.core.model.task import Task
 from aof.core.validation import limits
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes")
 
 
 def repeated(task: Task | None, command: OnTask) -> Verdict | None:
@@ -49,17 +50,15 @@ def remembered(verdict: Verdict, command: OnTask) -> Verdict:
     if verdict.refusal is not None:
         return verdict
     request = {"idempotency": {"value": command.key, "digest": digest(command)}}
-    own = next((place for place, draft in enumerate(verdict.drafts) if draft.task_id == command.task_id), None)
-    if own is None:
-        noted = Draft(type="task.request.answered", task_id=command.task_id, payload=request)
-        return msgspec.structs.replace(verdict, drafts=(noted, *verdict.drafts))
-    keyed = msgspec.structs.replace(verdict.drafts[own], payload=verdict.drafts[own].payload | request)
-    return msgspec.structs.replace(verdict, drafts=(*verdict.drafts[:own], keyed, *verdict.drafts[own + 1 :]))
+    if (keyed := verdict.annotated(command.task_id, request)) is not None:
+        return keyed
+    noted = Draft(type="task.request.answered", task_id=command.task_id, payload=request)
+    return msgspec.structs.replace(verdict, drafts=(noted, *verdict.drafts))
 
 
 def digest(command: OnTask) -> str:
     """What makes two requests with one key the same request: what is asked, not who asks."""
     said: dict[str, Any] = msgspec.to_builtins(command, order="deterministic")
-    for name in _CALLER:
+    for name in (*_CALLER, *_CIRCUMSTANCES):
         said.pop(name, None)
     return hexdigest(msgspec.json.encode([type(command).__name__, said]))[:32]

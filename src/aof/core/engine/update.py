@@ -53,7 +53,16 @@ def update(records: Records, command: Update, now: int) -> Verdict:
         decision = Decision(heartbeat=lease.next_beat(records, task, now), agent=writer)
     else:
         decision = Decision()
+    return explained(task, command, decision)
+
+
+def explained(task: Task, command: Update, decision: Decision) -> Decision:
+    """The decision with the new body; the caller's reason stands in the event of each of the two."""
     body = replace_body(task, command.body) if command.body is not None else None
+    moved = next((one for one in decision.drafts if one.type == "task.transitioned" and one.task_id == task.id), None)
+    for draft in (body, moved):
+        if draft is not None and command.reason:
+            draft.payload["reason"] = command.reason
     return decision if body is None else msgspec.structs.replace(decision, drafts=(body, *decision.drafts))
 
 

@@ -20,7 +20,6 @@ from aof.core.model.task import Task
 from aof.core.model.workflow_state import workflow_of
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.dependencies import dead_lettered
-from aof.core.tasks.edit import replace_body
 from aof.core.tasks.transitions import no_edge
 from aof.core.workflows import claim, control, hop_lease, outcomes
 from aof.core.workflows.transaction import Walk
@@ -39,8 +38,7 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
         decision = _touch(records, task, command, now)
     if isinstance(decision, AofError):
         return decision
-    body = replace_body(task, command.body) if command.body is not None else None
-    return decision if body is None else msgspec.structs.replace(decision, drafts=(body, *decision.drafts))
+    return updating.explained(task, command, decision)
 
 
 def _touch(records: Records, task: Task, command: c.Update, now: int) -> Verdict:

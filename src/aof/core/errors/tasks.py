@@ -29,6 +29,12 @@ class KeyConflict(Conflict):
     code = "key_conflict"
 
 
+class RevisionConflict(Conflict):
+    """The task has changed since the revision that the caller has seen."""
+
+    code = "revision_conflict"
+
+
 class IdTaken(Conflict):
     """A task has this ID already."""
 
@@ -57,6 +63,12 @@ class InvalidTransition(Refused):
     """The status table has no such edge."""
 
     code = "invalid_transition"
+
+
+class TaskRunning(Refused):
+    """Somebody runs the task, and that must end first."""
+
+    code = "task_running"
 
 
 class CancelRequested(Refused):

@@ -24,6 +24,7 @@ def begun_lease(payload: dict[str, Any], run_id: str | None, at: str) -> Lease:
         worker=payload["worker"],
         key=payload.get("key"),
         secret_digest=payload.get("secretDigest"),
+        kept_by=payload.get("keptBy"),
     )
 
 

@@ -206,8 +206,10 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
-    """A task that is handed to another agent says how deep, and by which handoff."""
-    changes = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
+    """A task that is handed to another agent says how deep, by which handoff, and that it is meant for that agent."""
+    changes: dict[str, Any] = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
+    if agent := event.payload.get("agent"):
+        changes["routing"] = _replace(task.routing, agent=agent)
     return changes | open_handoffs.begun(task, event)
 
 

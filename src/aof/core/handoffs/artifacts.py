@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 def attached(event: Event) -> dict[str, bytes]:
     """The files that an event puts into its task's folder, by their place in it."""
-    if event.type != "delegation.requested":
+    if event.type not in ("delegation.requested", "delegation.restored"):
         return {}
     request = msgspec.convert(event.payload["request"], prepare_type(Request))
     whole = msgspec.json.format(_encode(request), indent=2) + b"\n"

@@ -13,6 +13,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.messages import NestedDelegation, ParentNotFound
 from aof.core.errors.runs import NotLeaseHolder
 from aof.core.errors.tasks import InvalidTransition
+from aof.core.handoffs.artifacts import ATTACHED
 from aof.core.handoffs.lifecycle import steps
 from aof.core.handoffs.lifecycle.command import over
 from aof.core.messages.message import Message
@@ -52,7 +53,8 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
     def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
         """The child, what was asked of it before, and the parent."""
         own = frozenset({self.task_id})
-        return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own)
+        files = frozenset((self.task_id, place) for place in ATTACHED)
+        return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own, files=files)
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """One handoff for one request, however often it arrives."""
@@ -67,7 +69,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             return refusal
         last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
         if last is not None and self._repeats(last):
-            return Decision()
+            return self._restored(records, last)
         pending = last is not None and last.state == "requested" and last.from_agent == self.actor
         asked = self._record(records, child, last if pending else None, now)
         payload: dict[str, Any] = {
@@ -78,9 +80,24 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             "handoff": steps.carried(asked),
             "audit": steps.audited("initiated", child, asked),
         }
+        if self._binds(records, child):
+            payload["agent"] = self.request.to_agent
         return Decision(
             drafts=(*self._warnings(), Draft(type="delegation.requested", task_id=child.id, payload=payload))
         )
+
+    def _restored(self, records: Records, last: Handoff) -> Decision:
+        """The request is known: nothing changes, but files of it that got lost are written again."""
+        if not any((self.task_id, place) in records.missing for place in ATTACHED):
+            return Decision()
+        payload = {"handoffId": last.id, "request": msgspec.to_builtins(self.request)}
+        return Decision(drafts=(Draft(type="delegation.restored", task_id=self.task_id, payload=payload),))
+
+    def _binds(self, records: Records, child: Task) -> bool:
+        """Whether the child is now meant for the agent that was asked: nobody runs it, and it has no hops that say."""
+        chart = records.policy.org
+        known = chart is None or self.request.to_agent in chart.by_id
+        return known and not child.gated and not is_held(child)
 
     def _record(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
         """The delegation in the engine; while it has no answer, the sender may say better what it asks for."""

@@ -21,7 +21,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
     token is for work only, or that its name is a default: it may neither approve nor reject anything.
 
-    `key` is an idempotency key: the same request again gives the same answer.
+    `key` is an idempotency key: the same request again gives the same answer. `expect_rev` is the revision that the
+    caller has seen: if the task has another one by now, the command is refused. `undoes` is the first event of the
+    commit that the command reverses.
     """
 
     actor: str
@@ -34,6 +36,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     vouched: Literal["token", "secret"] | None = None
     limited: bool = False
     key: str | None = None
+    expect_rev: int | None = None
+    undoes: int | None = None
 
     @property
     def acting(self) -> str:
@@ -94,6 +98,7 @@ class Create(OnTask, frozen=True, kw_only=True):
     owner: str | None = None
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     acceptance: tuple[Any, ...] = ()
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
@@ -115,10 +120,13 @@ class Attach(OnTask, frozen=True, kw_only=True):
 
 
 class Claim(OnTask, frozen=True, kw_only=True):
-    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest."""
+    """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest.
+
+    With `keep` the claim outlives the session that makes it, and its caller is recognised by name.
+    """
 
     hop: str | None = None
-
+    keep: bool = False
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"

@@ -22,6 +22,8 @@ _REMARKS: Final = frozenset(
         "context.refused",
         "file.refused",
         "http.authentication.failed",
+        "a2a.push.set",
+        "a2a.push.dropped",
         "agent.turn.began",
         "agent.turn.ended",
         "agent.unavailable",

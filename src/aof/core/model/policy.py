@@ -60,6 +60,7 @@ class Policy:
         self,
         *,
         lease_ttl_ms: int = 300_000,
+        kept_ttl_ms: int = 3_600_000,
         max_attempts: int = 3,
         retry_base_ms: int = 60_000,
         retry_factor: int = 3,
@@ -77,6 +78,7 @@ class Policy:
         worklog: WorklogPolicy = _KEPT,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
+        self.kept_ttl_ms = kept_ttl_ms
         self.max_attempts = max_attempts
         self.retry_base_ms = retry_base_ms
         self.retry_factor = retry_factor

@@ -5,6 +5,8 @@ The application fills it from the store. Must not know how to load anything.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from aof.core.errors.base import AofError
@@ -104,6 +106,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     refusal: AofError | None = None
     instead: AofError | None = None
+
+    def annotated(self, task_id: str, note: dict[str, Any]) -> Decision | None:
+        """The same decision with a note in the task's first event; None where it has none."""
+        own = next((place for place, draft in enumerate(self.drafts) if draft.task_id == task_id), None)
+        if own is None:
+            return None
+        noted = msgspec.structs.replace(self.drafts[own], payload=self.drafts[own].payload | note)
+        return msgspec.structs.replace(self, drafts=(*self.drafts[:own], noted, *self.drafts[own + 1 :]))
 
 
 Verdict = Decision | AofError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal
 
 import msgspec
@@ -43,10 +44,10 @@ class Run(_Document, frozen=True, kw_only=True):
 class RunResult(_Document, frozen=True, kw_only=True):
     """`run_result.json`: what the run reported. It belongs to its run and to no other.
 
-    A list that was reported is written also when it is empty.
+    A list that was reported is written also when it is empty. `run_id` is empty only in a file that an agent wrote.
     """
 
-    run_id: str
+    run_id: str = ""
     completed_at: str
     outcome: Outcome
     summary_ref: str | None = None
@@ -78,6 +79,16 @@ class Heartbeat(_Document, frozen=True, kw_only=True):
     beat_count: int
     expires_at: str
     pulse: Pulse | None = None
+
+
+def attributed(result: RunResult, lease: Lease | None) -> RunResult:
+    """The result as that of the current run, where it names no run and can only have been written in this one."""
+    if result.run_id or lease is None or result.agent_id != lease.agent:
+        return result
+    with contextlib.suppress(ValueError):
+        if millis(result.completed_at) >= millis(lease.acquired_at):
+            return msgspec.structs.replace(result, run_id=lease.run_id)
+    return result
 
 
 def lease_end(lease: Lease, heartbeat: Heartbeat | None) -> int:

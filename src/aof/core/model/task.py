@@ -30,6 +30,7 @@ class Routing(_Part, frozen=True, kw_only=True):
 class Lease(_Part, frozen=True, kw_only=True):
     """Who may write to a running task, until when, under which epoch; the sender of its secret is the holder.
 
+    `kept_by` is the caller that asked for the claim to outlive its session: that caller is recognised by name.
     A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
     """
 
@@ -43,6 +44,7 @@ class Lease(_Part, frozen=True, kw_only=True):
     worker: str
     key: str | None = None
     secret_digest: str | None = None
+    kept_by: str | None = None
 
 
 class Blocked(_Part, frozen=True, kw_only=True):
@@ -178,6 +180,7 @@ class Task(_Part, frozen=True, kw_only=True):
     profile: dict[str, Any] = {}
     resource: str | None = None
     visibility: Visibility = "foreground"
+    due: str | None = None
     locks: tuple[FileLock, ...] = ()
     usage: dict[str, Any] = {}
     context: dict[str, Any] = {}

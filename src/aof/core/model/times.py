@@ -34,6 +34,28 @@ def day(millis: int) -> str:
     return iso(millis)[:10]
 
 
+def end_of(text: str) -> str:
+    """The moment at which a due date is over: of a day its last one, of a moment itself. Raises ValueError."""
+    moment = iso(millis(text))
+    return f"{moment[:10]}T23:59:59.999Z" if len(text) == len("YYYY-MM-DD") else moment
+
+
+def resolved(text: str, now: int) -> str:
+    """A day, or a moment as AOF writes it, from how people say it: `today`, `+3d`, `2026-03-01`. Raises ValueError."""
+    said = text.strip()
+    if said.lower() in _DAYS:
+        return day(now + _DAYS[said.lower()] * _UNITS["d"])
+    if said[:1] in ("+", "-"):
+        length = duration_ms(said[1:])
+        if length is None:
+            raise ValueError(said)
+        return iso(now + length if said[0] == "+" else now - length)
+    moment = iso(millis(said))
+    return moment[:10] if len(said) == len("YYYY-MM-DD") else moment
+
+
+MOMENTS = "2026-03-01, 2026-03-01T12:00Z, today, tomorrow, +3d or -12h"
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART = r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)"
 _LONGEST = 366 * _UNITS["d"]

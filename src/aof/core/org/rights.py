@@ -155,8 +155,10 @@ def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach
 
 def sends_back(command: c.OnTask) -> bool:
     """An agent may take its own work back, but not accept it."""
-    return isinstance(command, c.Reject | c.Block | c.Pause) or (
-        isinstance(command, c.Update) and command.status != "done"
+    return (
+        isinstance(command, c.Reject | c.Block | c.Pause)
+        or (isinstance(command, c.Update) and command.status != "done")
+        or (isinstance(command, c.Complete) and command.outcome == "needs_review")
     )
 
 

@@ -95,6 +95,8 @@ def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | N
     known = lease.secret_digest
     if command.proof is None or command.proof == (known or ""):
         return None
+    if not command.proof and command.vouched == "token" and kept_for(lease, command.session):
+        return None
     if command.proof:
         return Unauthenticated(
             f"this is not the secret of run {lease.run_id}",
@@ -107,6 +109,22 @@ def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | N
         "send the one that the claim returned: as AOF_RUN_SECRET, as the header AOF-Run-Secret, or by the session",
         Call("show", {"task_id": task.id}),
         run_id=lease.run_id,
+    )
+
+
+def kept_for(lease: Lease, name: str | None) -> bool:
+    """Whether the claim outlives its session and was made by the caller of this name, which stands for its run."""
+    return name is not None and lease.kept_by == name
+
+
+def unprovable(command: c.Claim) -> Unauthenticated | None:
+    """Why a claim cannot outlive its session: a later one would have neither the run's secret nor a token."""
+    if not command.keep or command.proof is None or command.vouched == "token":
+        return None
+    return Unauthenticated(
+        "secrets are required here, and a later session would not have the secret of this run",
+        "keep a claim over HTTP with a token, or leave 'keep' out (or false, where the connection sets it)",
+        Call("claim", {"task_id": command.task_id, "agent": command.acting}),
     )
 
 

@@ -12,7 +12,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import OUTCOMES, RunResult
 from aof.core.model.task import Task
 from aof.core.runs.lease import authorize, stale, start
-from aof.core.runs.review import accept
+from aof.core.runs.review import accept, send_back
 from aof.core.tasks import declared, graph
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits, output
@@ -24,9 +24,9 @@ LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "revie
 def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
-    if task.status == "done":
-        return Decision() if command.run in (None, task.last_run) else stale(task, command.run)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
+    if task.status == "done" and outcome != "needs_review":
+        return Decision() if command.run in (None, task.last_run) else stale(task, command.run)
     if problem := malformed_report(command, task, outcome):
         return problem
     if task.status != "in-progress":
@@ -55,12 +55,27 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
         return Decision() if there_already and command.run == task.last_run else stale(task, command.run)
     if task.status == "review" and outcome == "done":
         return accept(records, task, command.acting, command.summary)
+    if task.status == "review" and outcome == "needs_review" and not _repeats(records, task, command):
+        return send_back(records, task, command.acting, command.blockers, now)
     if there_already:
         return Decision()
     if task.status != "ready":
-        return no_edge(task, "done", *graph.way_on(task, command.acting))
+        target = LEADS_TO[outcome] if task.status == "done" else "done"
+        return no_edge(task, target, *graph.way_on(task, command.acting))
     refusal = graph.readiness(records, task, now) or not_reconciled(records, task, command, outcome)
     return refusal or _claim_and_report(records, task, command, outcome, now)
+
+
+def _repeats(records: Records, task: Task, command: Complete) -> bool:
+    """Whether the last run has reported exactly this: then the report was sent twice, and nobody has judged it."""
+    result = records.results.get(task.id)
+    said = (command.acting, task.last_run, "needs_review", tuple(command.blockers))
+    return isinstance(result, RunResult) and said == (
+        result.agent_id,
+        result.run_id,
+        result.outcome,
+        tuple(result.blockers or ()),
+    )
 
 
 def _claim_and_report(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:

@@ -12,7 +12,7 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
 from aof.core.runs import handed_over
-from aof.core.runs.authentication import unproven
+from aof.core.runs.authentication import kept_for, unprovable, unproven
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
@@ -33,14 +33,20 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
     if lease is None:
         what = f"{task.id} is {task.status}: nobody is running it"
         return StaleLease(what, *graph.way_on(task, command.acting), status=task.status)
-    refusal = _not_recognised(task, lease, command.acting) if command.run is None else None
+    refusal = _not_recognised(task, lease, command) if command.run is None else None
     if refusal := refusal or unproven(task, lease, command):
         return refusal
     return lease.agent if task.cancel is None else stale(task, lease.run_id)
 
 
-def _not_recognised(task: Task, lease: Lease, acting: str) -> AofError | None:
-    """Without a run, only a name stands for the holder; it must be the right one and mean one run only."""
+def _not_recognised(task: Task, lease: Lease, command: OnTask) -> AofError | None:
+    """Without a run, only a name stands for the holder; it must be the right one and mean one run only.
+
+    A caller that keeps its claim over sessions has chosen that its name means this run.
+    """
+    acting = command.acting
+    if kept_for(lease, command.actor) and command.agent in (None, lease.agent):
+        return None
     if acting != lease.agent:
         return not_holder(task, lease, acting)
     if acting in task.retry.agents:
@@ -82,19 +88,12 @@ def stale(task: Task, run: str) -> StaleLease:
 def claim(records: Records, command: Claim, now: int) -> Verdict:
     """Take a task that can be run: one commit of status, lease and run."""
     task = records.task(command.task_id)
-    if problem := limits.line("key", command.key, limits.ITEM):
+    if problem := limits.line("key", command.key, limits.ITEM) or unprovable(command):
         return problem
     if task.lease is not None:
-        if command.key is not None and (task.lease.key, task.lease.agent) == (command.key, command.acting):
+        if claims_again(task.lease, command):
             return Decision(replayed=task.id, agent=task.lease.agent)
-        return AlreadyClaimed(
-            f"{task.id} is already claimed by {task.lease.agent}",
-            "take another task",
-            Call("claim", {"agent": command.acting}),
-            holder=task.lease.agent,
-            run_id=task.lease.run_id,
-            expires_at=task.lease.expires_at,
-        )
+        return already_claimed(task.id, task.id, task.lease, command.acting)
     if refusal := graph.readiness(records, task, now):
         return refusal
     verdict = start(
@@ -105,10 +104,33 @@ def claim(records: Records, command: Claim, now: int) -> Verdict:
         ttl_ms=command.ttl_ms,
         worker=command.worker,
         secret_digest=command.secret_digest,
+        kept_by=command.actor if command.keep else None,
     )
     if command.key is not None and isinstance(verdict, Decision):
         verdict.drafts[-1].payload["key"] = command.key
     return verdict
+
+
+def claims_again(lease: Lease, command: Claim) -> bool:
+    """Whether the claimant holds this lease, beyond doubt: by the claim's key, its own run, or a kept claim."""
+    if lease.agent != command.acting:
+        return False
+    by_key = command.key is not None and lease.key == command.key
+    return by_key or lease.run_id == command.run or kept_for(lease, command.actor)
+
+
+def already_claimed(task_id: str, what: str, lease: Lease, acting: str) -> AlreadyClaimed:
+    """The refusal of a second claim. One that has the holder's name is told the run: it may be a second worker."""
+    details = {"holder": lease.agent, "run_id": lease.run_id, "expires_at": lease.expires_at}
+    if lease.agent != acting:
+        call = Call("claim", {"agent": acting})
+        return AlreadyClaimed(f"{what} is already claimed by {lease.agent}", "take another one", call, **details)
+    return AlreadyClaimed(
+        f"{what} is already claimed by {lease.agent}: you hold it as {lease.run_id}",
+        "go on with that run if it is yours; it may be another worker's of the same name",
+        Call("complete", {"task_id": task_id, "run": lease.run_id, "summary": "…"}),
+        **details,
+    )
 
 
 def start(
@@ -120,9 +142,10 @@ def start(
     ttl_ms: int | None = None,
     worker: str = PULL,
     secret_digest: str | None = None,
+    kept_by: str | None = None,
 ) -> Verdict:
     """The drafts of a new run under a new lease, whatever the status was."""
-    ttl = task_ttl(records, task, agent) if ttl_ms is None else ttl_ms
+    ttl = task_ttl(records, task, agent, kept=kept_by is not None) if ttl_ms is None else ttl_ms
     if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl) or too_long(records, agent, ttl):
         return problem
     if refusal := handed_over.not_taken_by(task, agent):
@@ -141,6 +164,8 @@ def start(
     }
     if secret_digest is not None:
         payload["secretDigest"] = secret_digest
+    if kept_by is not None:
+        payload["keptBy"] = kept_by
     first = Heartbeat(
         task_id=task.id, agent_id=agent, run_id=run, last_heartbeat=iso(now), beat_count=0, expires_at=expires
     )
@@ -157,11 +182,14 @@ def assigned(agent: str, worker: str) -> dict[str, str]:
     return {"kind": "worker", "targetId": agent, "worker": worker}
 
 
-def task_ttl(records: Records, task: Task, agent: str) -> int:
-    """The task's own figure, as far as the agent may have it, unless a file was edited so that it is none."""
+def task_ttl(records: Records, task: Task, agent: str, *, kept: bool = False) -> int:
+    """The task's own figure, as far as the agent may have it, unless a file was edited so that it is none.
+
+    No session renews a kept lease, so it lasts for longer.
+    """
     own = task.metadata.get("leaseTtlMs")
     if not isinstance(own, int) or bad_ttl("leaseTtlMs", own) is not None:
-        return records.policy.lease_ttl_ms
+        return records.policy.kept_ttl_ms if kept else records.policy.lease_ttl_ms
     return min(own, longest_ttl(records, agent))
 
 
@@ -169,7 +197,7 @@ def longest_ttl(records: Records, agent: str) -> int:
     """How long a lease of this agent may be: a day, unless the org chart or the settings say more."""
     known = records.policy.org.by_id.get(agent) if records.policy.org is not None else None
     charted = known.max_lease_ms if known is not None else None
-    return max(LONGEST_TTL_MS, records.policy.lease_ttl_ms, charted or 0)
+    return max(LONGEST_TTL_MS, records.policy.lease_ttl_ms, records.policy.kept_ttl_ms, charted or 0)
 
 
 def too_long(records: Records, agent: str, ttl_ms: int) -> AofError | None:

@@ -51,9 +51,14 @@ def accept(records: Records, task: Task, by: str, text: str | None) -> Verdict:
 def reject(records: Records, command: Reject, now: int) -> Verdict:
     """Send what is in review back to `ready`, with the reasons in the work log."""
     task = records.task(command.task_id)
-    if problem := limits.items("blockers", command.blockers, limits.BLOCKERS):
-        return problem
-    if not command.blockers:
+    return limits.items("blockers", command.blockers, limits.BLOCKERS) or send_back(
+        records, task, command.acting, command.blockers, now
+    )
+
+
+def send_back(records: Records, task: Task, by: str, blockers: tuple[str, ...], now: int) -> Verdict:
+    """The rejection itself: it says what has to change."""
+    if not blockers:
         return InvalidInput(
             "a rejection needs at least one blocker",
             "say what has to change",
@@ -61,6 +66,8 @@ def reject(records: Records, command: Reject, now: int) -> Verdict:
         )
     if task.status != "review":
         return no_edge(task, "ready", "only a task in review can be rejected")
-    said = "; ".join(command.blockers)
-    more: dict[str, Any] = {"blockers": list(command.blockers), "workLog": f"{command.acting} rejected: {said}"}
-    return Decision(drafts=dependencies.back(records, task, "ready", now, reason=said, **more))
+    said = "; ".join(blockers)
+    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{by} rejected: {said}"}
+    return graph.being_cancelled(task) or Decision(
+        drafts=dependencies.back(records, task, "ready", now, reason=said, **more)
+    )

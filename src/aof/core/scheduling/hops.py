@@ -113,13 +113,8 @@ def _taker(view: View, task: Task, hop: HopState) -> tuple[str | None, str]:
     named = view.crew.route_hop(task, hop.id, view.capacity.agents)
     if isinstance(named, Nobody):
         return None, f"is ready: {named.reason}"
-    reasons: list[str] = []
-    for agent in named:
-        why_not = view.unfit(agent)
-        if why_not is None:
-            return agent, ""
-        reasons.append(why_not)
-    return None, f"is ready: {reasons[0] if reasons else 'nobody can take it'}"
+    agent, why_not = view.first_fit(named)
+    return agent, f"is ready: {why_not}"
 
 
 def _said(hop: HopState, what: str) -> str:

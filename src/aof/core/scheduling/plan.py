@@ -275,14 +275,11 @@ def _assign(view: View, task: Task) -> Verdict:
     named = view.crew.route(task, view.capacity.agents)
     if isinstance(named, Nobody):
         return named.reason
-    reasons: list[str] = []
-    for agent in named:
-        why_not = view.unfit(agent)
-        if why_not is None:
-            view.capacity.take(task, agent)
-            return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
-        reasons.append(why_not)
-    return reasons[0] if reasons else "nobody can take it"
+    agent, why_not = view.first_fit(named)
+    if agent is None:
+        return why_not
+    view.capacity.take(task, agent)
+    return Action(action="assign", task_id=task.id, reason=f"{agent} can take it", agent=agent)
 
 
 def _too_early(view: View, task: Task) -> str | None:

@@ -15,6 +15,8 @@ from aof.core.scheduling.capacity import Capacity
 from aof.core.scheduling.crew import STARTED, Crew
 from aof.core.scheduling.snapshot import Action, LeftAlone, Snapshot
 
+_TOLD = 3  # agents of which a reason says why they take nothing
+
 
 class View:
     """What the rules of a plan look at, and where they leave what they want."""
@@ -33,6 +35,16 @@ class View:
     def leave(self, task: Task, reasons: Iterable[str]) -> None:
         """Say what is not done with parts of a task, beside what is."""
         self.left += [LeftAlone(task_id=task.id, reason=reason) for reason in reasons]
+
+    def first_fit(self, agents: Iterable[str]) -> tuple[str | None, str]:
+        """The first of some agents that can be given something now; else why the first ones cannot."""
+        reasons: list[str] = []
+        for agent in agents:
+            why_not = self.unfit(agent)
+            if why_not is None:
+                return agent, ""
+            reasons.append(why_not)
+        return None, "; ".join(reasons[:_TOLD]) or "nobody can take it"
 
     def unfit(self, agent: str) -> str | None:
         """Why this agent is not given anything now."""

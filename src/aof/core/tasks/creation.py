@@ -21,8 +21,9 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-# What is known of the caller, and not a part of its request.
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation")
+# What is known of the caller or of the task, and not a part of the request.
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes")
+_ADDED: Final = ("due",)  # since the first keys were recorded: a request without it is what it was then
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
@@ -87,6 +88,7 @@ def _fields(command: Create, status: str, max_attempts: int) -> dict[str, Any]:
         "constraints": command.constraints,
         "profile": command.profile,
         "resource": command.resource,
+        "due": command.due,
         "metadata": ({"sessionId": command.conversation} if command.conversation else {}) | command.metadata,
         "body": work_log.ended(command.body),
     }
@@ -122,7 +124,7 @@ def digest(command: Create) -> str:
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     said = msgspec.to_builtins(request, order="deterministic")
-    for name in _NOT_SAID:
+    for name in (*_NOT_SAID, *(name for name in _ADDED if said[name] is None)):
         said.pop(name)
     return hexdigest(msgspec.json.encode(said))[:32]
 
@@ -156,6 +158,7 @@ def _malformed(command: Create) -> AofError | None:
         "visibility": command.visibility,
         "owner": command.owner,
         "resource": command.resource,
+        "due": command.due,
         "parentId": command.parent_id,
         "dependsOn": command.depends_on,
         "routing": _routing(command),

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.errors.base import Call, InvalidInput
-from aof.core.errors.tasks import DependencyCycle
+from aof.core.errors.tasks import DependencyCycle, TaskRunning
+from aof.core.model import workflow_state
 from aof.core.model.commands import AddDependency, RemoveDependency
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
@@ -32,12 +33,26 @@ def add_dependency(records: Records, command: AddDependency, now: int) -> Verdic
         return Decision()
     if len(task.depends_on) >= DEPENDENCIES:
         return InvalidInput(f"{task.id} has {DEPENDENCIES} dependencies already", "group some of them under one task")
-    if circle := closed_circle(records, task.id, blocker_id):
-        return circle
+    if refusal := closed_circle(records, task.id, blocker_id) or _running(task):
+        return refusal
     edges = [*task.depends_on, blocker_id]
     added = Draft(type="task.dependency.updated", task_id=task.id, payload={"dependsOn": edges, "added": blocker_id})
     held = (held_by(task, blocker, now),) if blocker.status in FAILED and task.status in _HELD else ()
     return Decision(drafts=(added, *held))
+
+
+def _running(task: Task) -> TaskRunning | None:
+    """The refusal to let work wait that somebody has begun: it would go on, and nobody would notice the edge."""
+    held = workflow_state.leases(task)
+    if not held:
+        return None
+    return TaskRunning(
+        f"{held[0].agent} is running {task.id}, so it cannot begin to wait",
+        "release it first",
+        Call("release", {"task_id": task.id, "run": held[0].run_id}),
+        holder=held[0].agent,
+        run_id=held[0].run_id,
+    )
 
 
 def closed_circle(records: Records, task_id: str, blocker_id: str) -> DependencyCycle | None:

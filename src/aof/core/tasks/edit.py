@@ -14,6 +14,7 @@ from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
+from aof.core.tasks import links
 from aof.core.validation import limits
 from aof.core.validation.task_fields import malformed
 
@@ -27,6 +28,8 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "profile": {},
     "resource": None,
     "visibility": "foreground",
+    "due": None,
+    "parentId": None,
     "metadata": {},
 }
 EDITABLE: Final = ("description", *_DEFAULTS)
@@ -38,6 +41,8 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
     if problem := _not_editable(task, command.changes) or malformed(command.changes):
         return problem
     current, changes = _current(task), changed(task, command.changes)
+    if refusal := links.bad_parent(records, task, changes.get("parentId")):
+        return refusal
     if "description" in command.changes:
         body = work_log.with_description(task.body, command.changes["description"] or "")
         changes |= {"body": body} if body != task.body else {}

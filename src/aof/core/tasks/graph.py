@@ -39,7 +39,7 @@ def readiness(records: Records, task: Task, now: int) -> AofError | None:
         return refusal
     return (
         _held_by_handoff(task)
-        or _held_by_dependency(records, task)
+        or held_by_dependency(records, task)
         or _held_by_time(task, now)
         or _held_by_children(records, task)
         or occupied(records, task)
@@ -93,17 +93,23 @@ def _held_by_handoff(task: Task) -> NotReady | None:
     )
 
 
-def _held_by_dependency(records: Records, task: Task) -> NotReady | None:
+def held_by_dependency(records: Records, task: Task) -> NotReady | None:
+    """The refusal while a dependency is not done."""
     for dependency in task.depends_on:
         blocker = records.look(dependency)
         if blocker is None or blocker.status != "done":
             return NotReady(
-                f"{task.id} waits for {dependency}, which is {'missing' if blocker is None else blocker.status}",
+                f"{task.id} waits for {dependency}, which is {_standing(blocker)}",
                 f"finish {dependency} first, or remove the dependency",
                 Call("dep_remove", {"task_id": task.id, "blocker_id": dependency}),
                 waits_for=dependency,
             )
     return None
+
+
+def _standing(blocker: Task | None) -> str:
+    """How a dependency stands; `queued`, for only what can be claimed at once is called ready."""
+    return "missing" if blocker is None else "queued" if blocker.status == "ready" else blocker.status
 
 
 def _held_by_time(task: Task, now: int) -> NotReady | None:

@@ -9,7 +9,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.tasks import dependencies
 from aof.core.tasks.attempts import close_run
-from aof.core.tasks.transitions import no_edge, to_blocked, transition
+from aof.core.tasks.transitions import no_edge, to_blocked
 from aof.core.validation.limits import REASON, choice, text
 
 
@@ -45,15 +45,18 @@ def _held(task: Task, now: int, *, kind: str, reason: str, by: str) -> Decision:
     return Decision(drafts=(*closed, to_blocked(task, now, kind=kind, reason=reason, by=by)))
 
 
-def unblock(records: Records, command: Unblock, _now: int) -> Verdict:
-    """Make a blocked task ready, a draft a draft again; a ready one stays as it is."""
+def unblock(records: Records, command: Unblock, now: int) -> Verdict:
+    """Make a blocked task ready, a draft a draft again; a ready one stays as it is.
+
+    One whose dependency was cancelled or died is blocked again at once, with that reason.
+    """
     task = records.task(command.task_id)
     if task.status == "ready":
         return Decision()
     if task.status != "blocked":
         return no_edge(task, "ready", f"only a blocked task can be unblocked, and this one is {task.status}")
     target = "backlog" if task.metadata.get("draft") else "ready"
-    return Decision(drafts=(transition(task, target, reason=f"unblocked by {command.acting}"),))
+    return Decision(drafts=dependencies.back(records, task, target, now, reason=f"unblocked by {command.acting}"))
 
 
 def resume(records: Records, command: Resume, now: int) -> Verdict:

@@ -62,17 +62,24 @@ def unlink(records: Records, command: RemoveLink, _now: int) -> Verdict:
 
 
 def _adopt(records: Records, task: Task, parent_id: str) -> Verdict:
-    if task.parent_id == parent_id:
-        return Decision()
+    return bad_parent(records, task, parent_id) or (
+        Decision() if task.parent_id == parent_id else _set_parent(task, parent_id)
+    )
+
+
+def bad_parent(records: Records, task: Task, parent_id: str | None) -> AofError | None:
+    """Why the task cannot be put below this one; None where it can, or stands there already."""
+    if parent_id is None or parent_id == task.parent_id:
+        return None
     if refusal := graph.closed_to_children(records, parent_id):
         return refusal
-    if graph.stands_below(records, parent_id, task.id):
-        return DependencyCycle(
-            f"{task.id} cannot stand below {parent_id}, which is {task.id} itself or stands below it",
-            "choose another parent",
-            Call("graph", {"task_id": task.id}),
-        )
-    return _set_parent(task, parent_id)
+    if not graph.stands_below(records, parent_id, task.id):
+        return None
+    return DependencyCycle(
+        f"{task.id} cannot stand below {parent_id}, which is {task.id} itself or stands below it",
+        "choose another parent",
+        Call("graph", {"task_id": task.id}),
+    )
 
 
 def _set_parent(task: Task, parent_id: str | None) -> Decision:

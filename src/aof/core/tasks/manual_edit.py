@@ -43,6 +43,7 @@ THEIRS: Final = frozenset(
         "profile",
         "resource",
         "visibility",
+        "due",
         "metadata",
         "extra",
         "body",
@@ -101,7 +102,7 @@ def _bad_place(task: Task, command: ImportEdit) -> AofError | None:
     if target == "in-progress":
         return InvalidTransition(
             f"{task.id} was put into in-progress by hand, but nobody holds a lease",
-            "move it back and claim it",
+            f"{_put_back(task)} and claim it",
             Call("claim", {"task_id": task.id, "agent": "…"}),
         )
     if problem := limits.choice("status", target, STATUSES):
@@ -110,7 +111,12 @@ def _bad_place(task: Task, command: ImportEdit) -> AofError | None:
         return refusal
     if allows(task.status, target) or (target == "ready" and task.status in FINISHED):
         return None
-    return no_edge(task, target, "move the file back to the folder that the log names")
+    return no_edge(task, target, _put_back(task))
+
+
+def _put_back(task: Task) -> str:
+    """How a person undoes a move, whether they moved the file or changed its line."""
+    return f"move the file back to tasks/{task.status}/, with the line 'status: {task.status}' in it"
 
 
 def _past_its_hops(task: Task, target: str) -> AofError | None:
@@ -119,7 +125,7 @@ def _past_its_hops(task: Task, target: str) -> AofError | None:
         return None
     return InvalidTransition(
         f"{task.id} is in a DAG workflow and was put into {target} by hand",
-        "move it back; only the outcomes of its hops move it on",
+        f"{_put_back(task)}; only the outcomes of its hops move it on",
         Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
     )
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from aof.core.errors.base import AofError, InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import PRIORITIES, VISIBILITIES
+from aof.core.model.times import end_of
 from aof.core.validation import limits, output, required_capabilities
 
 _ROUTES: Final = ("agent", "role", "team", "workflow")
@@ -106,6 +107,15 @@ def _task_id(field: str, value: object) -> AofError | None:
     return InvalidInput(f"'{field}' is not a task ID: {str(value)[:80]!r}", "use a full ID such as TASK-2026-02-21-001")
 
 
+def _due(field: str, value: object) -> AofError | None:
+    try:
+        if value is not None:
+            end_of(value if isinstance(value, str) and len(value) <= limits.ITEM else "")
+    except (ValueError, OverflowError):
+        return InvalidInput(f"'{field}' is not a day or a moment: {str(value)[:80]!r}", "use one such as 2026-03-01")
+    return None
+
+
 def _is_object(value: object) -> bool:
     return value is None or isinstance(value, dict)
 
@@ -118,6 +128,7 @@ _CHECKS: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "visibility": lambda field, value: limits.choice(field, value, VISIBILITIES),
     "owner": limits.name,
     "resource": limits.name,
+    "due": _due,
     "parentId": _task_id,
     "dependsOn": _task_ids,
     "routing": _routing,

@@ -19,7 +19,8 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.core.org import membership
-from aof.core.runs.lease import PULL, assigned, task_ttl, too_long
+from aof.core.runs.authentication import unprovable
+from aof.core.runs.lease import PULL, already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.validation.findings import suggestion
@@ -30,10 +31,11 @@ from aof.core.workflows.transaction import Walk
 def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     """Take one hop: the one that is named, else the first that this agent can take."""
     task = records.task(command.task_id)
-    if problem := limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker):
+    named = limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker)
+    if problem := named or unprovable(command):
         return problem
-    workflow = workflow_of(task)
-    again = next((hop for hop in workflow.hops if command.key is not None and _repeats(hop, command)), None)
+    held = [hop for hop in workflow_of(task).hops if hop.lease is not None and claims_again(hop.lease, command)]
+    again = next((hop for hop in held if hop.id == command.hop or _has_key(hop, command)), None)
     if again is not None:
         return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
     refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
@@ -41,9 +43,11 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
         return refusal
     hop = chosen(records, task, command.acting, command.hop, now)
     if isinstance(hop, AofError):
-        return hop
+        mine = held[0].run_id if held and command.hop is None else None
+        return Decision(replayed=task.id, agent=command.acting, run=mine) if mine else hop
     walk = Walk(records, task, now)
-    more = {"key": command.key, "secretDigest": command.secret_digest}
+    kept_by = command.actor if command.keep else None
+    more = {"key": command.key, "secretDigest": command.secret_digest, "keptBy": kept_by}
     refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
     if refusal is not None:
         return refusal
@@ -51,8 +55,8 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     return walk.finish("claimed", agent=command.acting, heartbeat=_first_beat(walk, hop.id, run))
 
 
-def _repeats(hop: HopState, command: c.Claim) -> bool:
-    return hop.lease is not None and (hop.lease.key, hop.lease.agent) == (command.key, command.acting)
+def _has_key(hop: HopState, command: c.Claim) -> bool:
+    return command.key is not None and hop.lease is not None and hop.lease.key == command.key
 
 
 def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: int) -> HopState | AofError:
@@ -88,14 +92,7 @@ def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | Invalid
 
 def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: int) -> AofError | None:
     if hop.lease is not None:
-        return AlreadyClaimed(
-            f"hop '{hop.id}' of {task.id} is already claimed by {hop.lease.agent}",
-            "take another one",
-            Call("claim", {"agent": agent}),
-            holder=hop.lease.agent,
-            run_id=hop.lease.run_id,
-            expires_at=hop.lease.expires_at,
-        )
+        return already_claimed(task.id, f"hop '{hop.id}' of {task.id}", hop.lease, agent)
     if hop.status != "ready":
         call = Call("approve", {"task_id": task.id, "hop": hop.id}) if hop.status == "review" else None
         call = Call("unblock", {"task_id": task.id}) if hop.status == "blocked" else call
@@ -183,7 +180,8 @@ def start(
 ) -> AofError | None:
     """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
     task = walk.task
-    ttl = task_ttl(walk.records, task, agent) if ttl_ms is None else ttl_ms
+    kept = more.get("keptBy") is not None
+    ttl = task_ttl(walk.records, task, agent, kept=kept) if ttl_ms is None else ttl_ms
     named = limits.names(agent=agent, worker=worker)
     if problem := named or bad_ttl("ttl_ms", ttl) or too_long(walk.records, agent, ttl):
         return problem

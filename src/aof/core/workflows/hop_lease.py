@@ -14,7 +14,7 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.workflow_state import HopState, Workflow, workflow_of
 from aof.core.runs import progress
-from aof.core.runs.authentication import unproven
+from aof.core.runs.authentication import kept_for, unproven
 from aof.core.runs.lease import bad_beat, beat_after
 from aof.core.tasks import graph
 from aof.core.validation import limits
@@ -28,6 +28,9 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
         own = [hop for hop in running if hop.lease is not None and hop.lease.run_id == command.run]
         return _shown(task, own[0], command) if own and task.cancel is None else stale(task, command.run)
     mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
+    kept = [hop for hop in running if hop.lease is not None and kept_for(hop.lease, command.actor)]
+    if len(kept) == 1 and command.agent in (None, kept[0].agent):
+        return _shown(task, kept[0], command) if task.cancel is None else stale(task, str(kept[0].run_id))
     if not running:
         return StaleLease(f"{task.id} is {task.status}: nobody is running it", *graph.way_on(task, command.acting))
     if not mine:

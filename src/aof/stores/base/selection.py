@@ -6,27 +6,65 @@ Must not know more about a task than what the query asks for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aof.core.model.ids import split_task_id
-from aof.core.model.lifecycle import FINISHED, priority_rank
+from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
 from aof.core.model.task import Task
+from aof.core.model.times import end_of
 from aof.core.model.workflow_state import has_open_hop, leases
-from aof.ports.lists import Query
+from aof.ports.lists import NEVER, OPEN, Query
+
+if TYPE_CHECKING:
+    from aof.ports.lists import Place, Span
+
+_FOLDERS: Final = (*STATUSES, "archive")
 
 
 def select(query: Query, tasks: dict[str, Task]) -> list[Task]:
     """All tasks that the query keeps, in its order."""
-    order = _schedule if query.order == "schedule" else _number
-    return sorted((task for task in tasks.values() if _keeps(query, task, tasks)), key=order)
+    kept = (task for task in tasks.values() if _keeps(query, task, tasks))
+    return sorted(kept, key=lambda task: _position(place(query, task)), reverse=query.reverse)
 
 
-def _number(task: Task) -> tuple[Any, ...]:
-    return split_task_id(task.id)
+def page(query: Query, chosen: list[Task]) -> tuple[list[Task], Place | None]:
+    """The part of what was selected that the query asks for, and where it ends if more follows."""
+    behind = chosen if query.behind is None else _behind(query, chosen, _position(query.behind))
+    if query.limit is None:
+        return behind[query.offset :], None
+    end = query.offset + query.limit
+    shown = behind[query.offset : end]
+    return shown, place(query, shown[-1]) if shown and len(behind) > end else None
 
 
-def _schedule(task: Task) -> tuple[Any, ...]:
-    return (priority_rank(task.priority), task.created_at, *split_task_id(task.id))
+def place(query: Query, task: Task) -> Place:
+    """The task's place in the order of the query."""
+    return _ORDERS[query.order](task), task.id
+
+
+def _behind(query: Query, chosen: list[Task], behind: tuple[Any, ...]) -> list[Task]:
+    positions = ((task, _position(place(query, task))) for task in chosen)
+    return [task for task, here in positions if (here < behind if query.reverse else here > behind)]
+
+
+def _position(where: Place) -> tuple[Any, ...]:
+    return (where[0], *split_task_id(where[1]))
+
+
+# What tasks are ordered by, then by their IDs. A task that is never due comes last.
+_ORDERS: Final[dict[str, Callable[[Task], str | int]]] = {
+    "id": lambda _task: 0,
+    "schedule": lambda task: f"{priority_rank(task.priority)}{task.created_at}",
+    "created": lambda task: task.created_at,
+    "updated": lambda task: task.updated_at,
+    "due": lambda task: _due(task) or NEVER,
+    "title": lambda task: task.title.casefold(),
+    "status": lambda task: _FOLDERS.index("archive" if task.archived else task.status),
+}
+
+
+def _due(task: Task) -> str | None:
+    return end_of(task.due) if task.due is not None else None
 
 
 def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
@@ -38,11 +76,23 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.tag is None or query.tag in task.routing.tags)
         and (query.search is None or _mentions(task, query.search))
         and (query.parent_id is None or task.parent_id == query.parent_id)
+        and (query.priority is None or task.priority == query.priority)
+        and (not query.unfinished or task.status not in FINISHED)
+        and _within(query.created, task.created_at)
+        and _within(query.updated, task.updated_at)
+        and _within(query.due, _due(task))
         and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
         and (not query.open_hops or has_open_hop(task))
         and (not query.open_handoffs or bool(task.handoffs))
     )
+
+
+def _within(span: Span, moment: str | None) -> bool:
+    since, before = span
+    if moment is None:
+        return span == OPEN
+    return (since is None or moment >= since) and (before is None or moment < before)
 
 
 def _is_for(agent: str, task: Task, *, unrouted_too: bool) -> bool:

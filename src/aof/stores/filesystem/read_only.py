@@ -157,7 +157,7 @@ class ReadOnlyStore(MemoryStore):
             Row.of(task, task.blocked.reason if task.blocked else None, self.working_copy.file_status(task))
             for task in page.tasks
         )
-        return Rows(page.by_status, tuple(shown))
+        return Rows(page.by_status, tuple(shown), page.end)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

@@ -268,8 +268,8 @@ class FilesystemStore(Parts, IndexReadModel):
     def rows(self, query: Query) -> Rows:
         """A list from the index, with what is odd about the files of those that it shows."""
         with clearly("read the index"):
-            by_status, found = self.index.shown(query)
-        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found))
+            by_status, found, end = self.index.shown(query)
+        return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found), end)
 
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""
@@ -300,8 +300,13 @@ class FilesystemStore(Parts, IndexReadModel):
         return tuple(self.folded(task_id).runs)
 
     def _any_version(self, task_id: str) -> Task | None:
-        with self.unit(ports.Scope(read=frozenset({task_id}))) as unit:
-            return unit.task(task_id)
+        own = frozenset({task_id})
+        try:
+            with self.unit(ports.Scope(read=own)) as unit:
+                return unit.task(task_id)
+        except ports.ScopeTooNarrow:  # a person's edit waits, or can never be imported
+            with self.unit(ports.Scope(write=own)) as unit:
+                return unit.task(task_id)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
         """A piece of what a run has printed: the file only grows, so no lock is needed."""

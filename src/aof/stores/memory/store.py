@@ -26,7 +26,7 @@ from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
 from aof.ports.working_copy import WorkingCopy
-from aof.stores.base.selection import select
+from aof.stores.base.selection import page, select
 from aof.stores.memory.unit import MemoryState, MemoryUnit, copied
 
 _LOOK_AGAIN = 0.02
@@ -76,17 +76,16 @@ class MemoryStore:
         """Answer from the records themselves."""
         with self._kept.lock:
             chosen = select(query, self._kept.tasks())
-        end = None if query.limit is None else query.offset + query.limit
-        page = chosen[query.offset : end]
-        by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else page)))
-        shown = (msgspec.structs.replace(task, body="", layout=None) for task in page)
-        return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown))
+        kept, end = page(query, chosen)
+        by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
+        shown = (msgspec.structs.replace(task, body="", layout=None) for task in kept)
+        return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown), end)
 
     def rows(self, query: Query) -> Rows:
         """The same as a list."""
-        page = self.find(query)
-        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in page.tasks)
-        return Rows(page.by_status, tuple(shown))
+        found = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in found.tasks)
+        return Rows(found.by_status, tuple(shown), found.end)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from aof.adapters.agents.clients import KINDS
 from tests.support.command_line import Aof
 
 MINE = {
@@ -41,8 +42,9 @@ def test_what_init_writes_for_named_agents_is_complete_and_can_be_taken_away(aof
     shown = aof("init", *named, "--dry-run", "--json").data
     assert _files(tmp_path) == before
     written = aof("init", *named, "--json").data
-    assert {one["path"] for one in written["agents"]} == {one["path"] for one in shown["agents"]} == set(MINE)
-    assert {one["action"] for one in written["agents"]} == {"change"}
+    assert {one["path"] for one in written["agents"]} == {one["path"] for one in shown["agents"]}
+    assert {one["path"] for one in written["agents"]} == {*MINE, ".claude/settings.json"}
+    assert {one["action"] for one in written["agents"]} == {"change", "create"}
 
     settings = tomllib.loads((tmp_path / ".codex/config.toml").read_text())
     assert settings["mcp_servers"]["aof"]["args"][-1] == "mcp"
@@ -65,6 +67,7 @@ def test_files_that_init_made_are_gone_after_remove(aof: Aof, tmp_path: Path) ->
     made = aof("init", "--agent", "claude", "--agent", "codex", "--json").data["agents"]
     assert {(one["path"], one["action"]) for one in made} == {
         (".mcp.json", "create"), ("CLAUDE.md", "create"), (".codex/config.toml", "create"), ("AGENTS.md", "create"),
+        (".claude/settings.json", "create"),
     }  # fmt: skip
     server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
     assert server["args"][-1] == "mcp"
@@ -207,9 +210,114 @@ def test_init_with_an_agent_that_nobody_knows_makes_nothing(aof: Aof, tmp_path: 
     said = aof("--data-dir", "new", "init", "--agent", "klaude")
 
     assert said.code == 2
-    assert "there is no kind of agent 'klaude'; choose one of claude, codex, cursor, generic" in said.err
+    assert "there is no kind of agent 'klaude'; choose one of claude, codex, cursor, gemini, opencode" in said.err
     assert not (tmp_path / "new").exists()
 
 
-def test_the_help_says_the_other_names(aof: Aof) -> None:
-    assert "claude-code" in aof("init", "--help").out
+def test_the_help_names_every_kind(aof: Aof) -> None:
+    told = aof("init", "--help").out
+    assert "claude-code" in told
+    assert [kind.name for kind in KINDS if kind.name not in told] == []
+
+
+def test_init_says_what_the_client_will_ask(aof: Aof) -> None:
+    said = aof("init", "--agent", "claude", "--agent", "amp")
+    assert "next: Claude Code asks at its next start whether you trust the folder and approve the server" in said.out
+    assert "next: Amp waits until you approve the server: amp mcp approve aof" in said.out
+    assert "next:" not in aof("init", "--agent", "claude", "--agent", "amp").out
+
+
+@pytest.mark.usefixtures("no_mcp")
+def test_without_the_mcp_extra_no_client_is_connected_to_a_command_that_would_fail(aof: Aof, tmp_path: Path) -> None:
+    said = aof("--data-dir", "new", "init", "--agent", "claude")
+    assert (said.code, "mcp is not installed" in said.err) == (1, True)
+    assert "pip install 'aof-fabric[mcp]'" in said.err
+    assert {path.name for path in tmp_path.iterdir()} == {".aof"}
+    assert aof("init", "--agent", "generic").code == 0
+    assert aof("init", "--agent", "claude", "--http", "http://127.0.0.1:8420").code == 0
+    assert aof("init", "--remove").code == 0
+
+
+@pytest.fixture
+def no_mcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aof.entrypoints.agent_settings.find_spec", lambda _name: None)
+
+
+def test_over_http_clients_get_the_address_and_the_variable_with_the_token(aof: Aof, tmp_path: Path) -> None:
+    said = aof("init", "--agent", "claude", "--agent", "codex", "--http", "http://127.0.0.1:8420", "--json")
+    server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
+    assert server["url"] == "http://127.0.0.1:8420/mcp"
+    assert server["headers"] == {"Authorization": "Bearer ${AOF_TOKEN}"}
+    codex = tomllib.loads((tmp_path / ".codex/config.toml").read_text())["mcp_servers"]["aof"]
+    assert codex == {"url": "http://127.0.0.1:8420/mcp", "bearer_token_env_var": "AOF_TOKEN"}
+    assert not (tmp_path / ".claude").exists()
+    assert any("aof token create codex" in step for step in said.data["next"])
+    aof("init", "--remove")
+    assert {path.name for path in tmp_path.iterdir()} == {".aof"}
+
+
+def test_over_http_no_data_directory_is_made_here(aof: Aof, tmp_path: Path) -> None:
+    assert aof("--data-dir", "new/.aof", "init", "--agent", "generic", "--http", "https://aof.example.org").code == 0
+    assert not (tmp_path / "new/.aof").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8420", "ftp://127.0.0.1/mcp", "http://", "http://aof.example.org", "http://127.0.0.1:99999999",
+        "http://u:p@127.0.0.1/", 'http://127.0.0.1/"x', "http://127.0.0.1/\x1b[2J", "http://127.0.0.1/?a=b",
+        "http://[::1", "http://127.0.0.1/" + "a" * 3000, "http://127.0.0.1/${HOME}",
+    ],
+)  # fmt: skip
+def test_an_address_that_would_not_do_is_refused_and_nothing_is_written(aof: Aof, tmp_path: Path, address: str) -> None:
+    said = aof("init", "--agent", "claude", "--http", address)
+    assert said.code == 2
+    assert "\x1b" not in said.err
+    assert {path.name for path in tmp_path.iterdir()} == {".aof"}
+
+
+def test_remove_takes_no_address(aof: Aof) -> None:
+    assert aof("init", "--remove", "--http", "http://127.0.0.1:8420").code == 2
+
+
+def test_remove_without_an_agent_removes_everything_in_any_terminal(aof: Aof, tmp_path: Path, home: Path) -> None:
+    _write(tmp_path)
+    before = _files(tmp_path)
+    every = [word for kind in KINDS for word in ("--agent", kind.name)]
+    assert aof("init", *every).code == 0
+    assert _files(home) != {}
+    said = aof("init", "--remove", "--json")
+    assert (said.code, said.data["dryRun"]) == (0, False)
+    assert _files(tmp_path) == before
+    assert _files(home) == {}
+    assert "nothing that was written for agents is here" in aof("init", "--remove").out
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def test_an_entry_that_somebody_changed_is_removed_and_shown(aof: Aof, tmp_path: Path) -> None:
+    aof("init", "--agent", "claude")
+    path = tmp_path / ".mcp.json"
+    settings = json.loads(path.read_text())
+    settings["mcpServers"]["aof"]["args"] += ["--tools", "all"]
+    settings["mcpServers"]["github"] = {"command": "gh"}
+    path.write_text(json.dumps(settings, indent=4))
+
+    kept = path.read_text()
+    aof("init", "--agent", "claude")
+    assert path.read_text() == kept
+
+    said = aof("init", "--remove")
+    assert ".mcp.json: changed, although somebody had edited it:" in said.out
+    assert '"--tools"' in said.out
+    assert json.loads(path.read_text()) == {"mcpServers": {"github": {"command": "gh"}}}
+
+
+def test_a_run_may_not_change_the_settings_of_agents(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOF_RUN_SECRET", "x/y/z")
+    assert aof("init", "--remove").code == 1

@@ -86,6 +86,43 @@ def test_board_and_watch_draw_once_into_a_pipe(plan: Aof) -> None:
     assert "attempt.started" in watched
 
 
+def test_every_list_tells_what_can_be_claimed_from_what_waits(plan: Aof) -> None:
+    first, waiting = (row["id"] for row in plan("list", "--json").data["tasks"][1:])
+    board = plan("board").out.splitlines()
+    assert board[0].startswith("ready (2), 1 waiting")
+    assert [line.split()[0] for line in board[1:4]] == [first[-6:], first[-6:-1] + "1", waiting[-6:]]
+    assert f"after {first[-6:]}: second child" in board[3]
+    assert plan("watch").out.startswith("ready 2  waiting 1")
+    assert [line.split() for line in plan("status").out.splitlines()[:2]] == [["2", "ready"], ["1", "waiting"]]
+    (line,) = [line for line in plan("list").out.splitlines() if waiting in line]
+    assert line.split()[1] == "waiting"
+    assert line.endswith(f"second child: waits for {first}, which is queued")
+    assert [row.get("waits") for row in plan("list", "--json").data["tasks"]][:2] == [None, None]
+    assert f"waiting: waits for {first}" in plan("show", waiting).out
+
+
+def test_a_new_task_says_what_it_waits_for(plan: Aof) -> None:
+    made = plan("create", "third child", "--dep", "002")
+    assert "waits for TASK-" in made.out
+    assert "-002, which is queued" in made.out
+    assert "waits for" in plan("create", "fourth", "--dep", "002", "--json").data["waits"]
+    assert "waits" not in plan("create", "free", "--json").data
+
+
+def test_board_and_watch_name_those_who_hold_hops(aof: Aof, tmp_path: Path) -> None:
+    hops = "name: pair\nhops:\n  - {id: build, role: dev}\n  - {id: docs, role: dev}\n"
+    (tmp_path / ".aof" / "workflows").mkdir(exist_ok=True)
+    (tmp_path / ".aof" / "workflows" / "pair.yaml").write_text(hops)
+    aof("create", "Both at once", "--workflow", "pair")
+    aof("claim", "001", "--agent", "ada", "--hop", "build")
+    aof("claim", "001", "--agent", "bob", "--hop", "docs")
+    board = aof("board").out
+    assert "ada at build, bob at docs: B" in board
+    watched = aof("watch").out
+    assert [line.split()[1] for line in watched.splitlines()[2:4]] == ["ada", "bob"]
+    assert "Both at once at docs" in watched
+
+
 def test_a_claim_waits_for_work_and_gives_up_in_time(aof: Aof) -> None:
     assert aof("claim", "--agent", "ada", "--wait", "0.05", "--json").error["code"] == "nothing_ready"
     aof("create", "something")
@@ -184,3 +221,22 @@ COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _aof; echo "${{CO
 """
     done = subprocess.run([bash, "-c", calls], capture_output=True, text=True, timeout=DEADLINE, check=True)
     assert done.stdout.strip() == offered.format(first=first)
+
+
+def test_a_list_explains_what_is_stale_or_unknown_and_sync_tells_by_its_exit_code(plan: Aof, tmp_path: Path) -> None:
+    ready = tmp_path / ".aof" / "tasks" / "ready"
+    moved, broken, _ = sorted(ready.glob("*.md"))
+    moved.rename(ready.parent / "done" / moved.name)
+    broken.write_text("---\nbroken: [\n---\n")
+    listed = plan("list").out
+    assert "stale: its file was changed by hand" in listed
+    assert "unknown: its file cannot be read" in listed
+    for name in (moved.stem, broken.stem):
+        shown = plan("show", name)
+        assert (shown.code, shown.out.count("aof doctor --fix")) == (0, 1)
+    synced = plan("sync")
+    assert (synced.code, synced.out.count("refused  TASK-")) == (1, 2)
+    assert plan("sync", "--json").code == 1
+    (ready.parent / "done" / moved.name).rename(moved)
+    broken.unlink()
+    assert plan("sync").code == 0

@@ -5,8 +5,6 @@ Must not know what the peer says about its task.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,14 +12,12 @@ import httpx
 from a2a.types import Artifact, Part
 from google.protobuf.json_format import MessageToJson
 
-from aof._support.confined_folder import ConfinedFolder
-from aof._support.hashing import hexdigest
 from aof.adapters.a2a.peer.connection import PeerRefused
+from aof.adapters.a2a.task_files import safe_name, write
 
 FOLDER: Final = "outputs/peer"
 MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST: Final = 100  # artifacts
-_NAME: Final = 80  # characters
 _OK: Final = 200
 
 
@@ -85,7 +81,7 @@ async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncC
             if left < 0:
                 raise PeerRefused(f"the artifacts have more than {MOST_BYTES:,} bytes together")
             path = f"{FOLDER}/{_name(artifact, part, number)}"
-            _write(folder, path, data)
+            write(folder, path, data)
             paths.append(path)
     return tuple(paths)
 
@@ -117,22 +113,5 @@ async def _fetched(url: str, http: httpx.AsyncClient) -> bytes:
 
 
 def _name(artifact: Artifact, part: Part, number: int) -> str:
-    """A name that no peer chooses: a digest of its ID, with what is harmless of the name that it gave."""
     given = part.filename or artifact.name or artifact.artifact_id
-    harmless = re.sub(r"[^A-Za-z0-9._-]+", "-", given).strip(".-")[-_NAME:] or "artifact"
-    return f"{hexdigest(f'{artifact.artifact_id} {number}'.encode())[:8]}-{harmless}"
-
-
-def _write(folder: str, path: str, data: bytes) -> None:
-    """Whole or not at all."""
-    files = ConfinedFolder(os.path.dirname(folder))
-    target = f"{folder}/{path}"
-    files.make_folders(os.path.dirname(target))
-    place, name = files.at(target)
-    part = f".{name}.{os.getpid()}.part"
-    opened = files.open(f"{os.path.dirname(target)}/{part}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    with open(opened, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, name, src_dir_fd=place.fd, dst_dir_fd=place.fd)
+    return safe_name(given, f"{artifact.artifact_id} {number}")

@@ -16,6 +16,7 @@ from aof._support.printable import clean
 from aof.adapters.a2a.content import text_of
 from aof.adapters.a2a.peer.artifacts import take_in
 from aof.adapters.a2a.peer.remote import Remote, kept, remote_of
+from aof.adapters.a2a.task_files import folder_of
 from aof.app.fabric import Fabric
 from aof.app.runs.claimed_run import ClaimedRun
 from aof.core.errors.base import AofError
@@ -68,10 +69,7 @@ class DelegatedRun:
 
     async def take_in(self, artifacts: Iterable[Artifact], http: httpx.AsyncClient) -> tuple[str, ...]:
         """Write the artifacts below the task's own folder."""
-        files = self._fabric.store.working_copy
-        assert files is not None, "a run has files"
-        folder = f"{files.root}/{self._fabric.store.path_of(self.task).removesuffix('.md')}"
-        return await take_in(artifacts, folder, http)
+        return await take_in(artifacts, folder_of(self._fabric, self.task), http)
 
     async def complete_by_message(self, text: str, http: httpx.AsyncClient) -> None:
         """A peer that answers with a message and no task has done it at once."""

@@ -10,44 +10,86 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import anyio.to_thread
+import msgspec
+from anyio.abc import TaskGroup
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
+from aof.ports.push import PushTargets
 
 if TYPE_CHECKING:
     from a2a.server.context import ServerCallContext
+
+    from aof.adapters.a2a.served.push.hosts import PushHosts
+    from aof.adapters.a2a.served.push.sender import PushSender
 
 CallerOf = Callable[[Request], Caller]
 CARD_PATH = "/.well-known/agent-card.json"
 PATHS = (CARD_PATH, "/a2a/{path:path}")
 
 
+class PushParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What push notifications need: the hosts that may be told, what is kept, and whether a peer may still call us."""
+
+    hosts: PushHosts
+    targets: PushTargets
+    is_known: Callable[[str], bool]
+    tell: Callable[[str, str], None]
+
+
 class A2aOverHttp:
     """The endpoint, and the context in which it works."""
 
-    def __init__(self, caller_of: CallerOf, version: str) -> None:
+    def __init__(self, caller_of: CallerOf, version: str, push: PushParts) -> None:
         self._caller_of = caller_of
         self._version = version
+        self._push = push
         self._app: ASGIApp | None = None
         self._follower: Follower | None = None
+        self._sender: PushSender | None = None
+        self._group: TaskGroup
 
     @asynccontextmanager
     async def running(self, follower: Follower) -> AsyncIterator[None]:
-        """Serve on this fabric until the context ends."""
+        """Serve on this fabric until the context ends; what peers wait to be told is sent meanwhile."""
         self._follower = follower
-        yield
+        async with anyio.create_task_group() as self._group:
+            waiting = await anyio.to_thread.run_sync(self._push.targets.tasks)
+            if waiting and self._push.hosts:
+                await anyio.to_thread.run_sync(_load)
+                self._sending()
+            yield
+            self._group.cancel_scope.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if self._app is None:
-            self._app = await anyio.to_thread.run_sync(self._made)
+            await anyio.to_thread.run_sync(_load)
+            self._app = self._made()
         await self._app(scope, receive, send)
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
         """There are none: every request comes with its token, and a stream ends with it."""
+
+    def _sending(self) -> PushSender:
+        """The sender, which is started with the first use."""
+        from aof.adapters.a2a.served.push.sender import PushSender
+
+        assert self._follower is not None
+        if self._sender is None:
+            push = self._push
+            self._sender = PushSender(self._follower, push.hosts, push.targets, is_known=push.is_known, tell=push.tell)
+            self._group.start_soon(self._sender.run)
+        return self._sender
+
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it."""
+        return paths.described()
 
     def _made(self) -> ASGIApp:
         from a2a.server.request_handlers.response_helpers import agent_card_to_dict
@@ -60,11 +102,12 @@ class A2aOverHttp:
         from starlette.routing import Route, Router
 
         from aof.adapters.a2a.served import card
-        from aof.adapters.a2a.served.handler import CALLER, PeerRequests
+        from aof.adapters.a2a.served.handler import CALLER, PeerRequests, Push
+        from aof.adapters.a2a.served.push.configs import PushConfigs
 
         assert self._follower is not None
         fabric, caller_of, version = self._follower.fabric, self._caller_of, self._version
-        project = fabric.services.environment.policy.project
+        project, pushes = fabric.services.environment.policy.project, bool(self._push.hosts)
 
         class Known(DefaultServerCallContextBuilder):
             """The call with its caller."""
@@ -76,12 +119,19 @@ class A2aOverHttp:
 
         def shown(request: Request) -> Any:
             base = str(request.base_url).rstrip("/")
-            return JSONResponse(agent_card_to_dict(card.agent_card(base, project, version, fabric.org, push=False)))
+            return JSONResponse(agent_card_to_dict(card.agent_card(base, project, version, fabric.org, push=pushes)))
 
-        handler = PeerRequests(self._follower)
+        configs = PushConfigs(fabric, self._push.hosts, self._push.targets)
+        handler = PeerRequests(self._follower, Push(configs, lambda task_id: self._sending().added(task_id)))
         rest = create_rest_routes(handler, Known(), enable_v0_3_compat=True, path_prefix=card.PREFIX)
         return Router([
             Route(card.CARD, shown),
             *create_jsonrpc_routes(handler, card.RPC, Known(), enable_v0_3_compat=True),
             *(route for route in rest if isinstance(route, Route)),  # what is left out are tenants: there are none
         ])  # fmt: skip
+
+
+def _load() -> None:
+    """The protocol's library, in a thread."""
+    import aof.adapters.a2a.served.handler
+    import aof.adapters.a2a.served.push.sender  # noqa: F401 - loaded for those who use them

@@ -1,4 +1,4 @@
-"""The requests of the protocol, whatever transport they come by: send, stream, get, list, cancel, subscribe.
+"""The requests of the protocol, whatever transport they come by: send, stream, get, list, cancel, subscribe, push.
 
 All that is told is derived from the log; a stream follows it. Must not know transports or how a task is stored.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -28,21 +28,21 @@ from a2a.types import (
     Message,
     SendMessageRequest,
     SubscribeToTaskRequest,
-    TaskArtifactUpdateEvent,
     TaskPushNotificationConfig,
-    TaskStatusUpdateEvent,
 )
 from a2a.types import Task as PeerTask
 from a2a.utils.errors import (
     ExtendedAgentCardNotConfiguredError,
     InvalidParamsError,
-    PushNotificationNotSupportedError,
+    TaskNotFoundError,
     UnsupportedOperationError,
 )
 
 from aof.adapters.a2a import states
 from aof.adapters.a2a.served.errors import peer_error
 from aof.adapters.a2a.served.inbox import PeerInbox, is_own
+from aof.adapters.a2a.served.push.configs import PushConfigs, Version
+from aof.adapters.a2a.served.updates import updates
 from aof.adapters.a2a.served.view import ORIGIN, TaskView, context_of, seen
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
@@ -50,18 +50,26 @@ from aof.core.errors.base import AofError
 from aof.core.model.task import Task
 
 CALLER: Final = "caller"
-_ROLE_AGENT: Final = 2
+_VERSION_HEADER: Final = "a2a-version"
 _WAIT: Final = 30.0  # seconds that a sender who waits for the end is kept waiting; the task goes on
 _SETTLE: Final = 10.0  # seconds for a running task to settle after it was cancelled
 _PAGE, _LARGEST_PAGE = 50, 100
 _Answer = TypeVar("_Answer")
 
 
+class Push(NamedTuple):
+    """Push notifications: their configurations, and who is told that one was set."""
+
+    configs: PushConfigs
+    added: Callable[[str], None]
+
+
 class PeerRequests(RequestHandler):
     """Answers peers from one fabric."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: Follower, push: Push) -> None:
         self._follower = follower
+        self._push = push
         self._fabric = follower.fabric
         self._inbox = PeerInbox(follower.fabric)
 
@@ -125,9 +133,14 @@ class PeerRequests(RequestHandler):
         return ListTasksResponse(tasks=page, next_page_token=more, page_size=size, total_size=len(found))
 
     async def _received(self, params: SendMessageRequest, context: ServerCallContext) -> str:
+        """The task that the message is about; what it asks to be told of is kept before the answer."""
+        wanted = params.configuration.task_push_notification_config
         if params.configuration.HasField("task_push_notification_config"):
-            raise PushNotificationNotSupportedError
-        return await _done(partial(self._inbox.receive, params.message, _caller(context)))
+            self._push.configs.check(wanted, _caller(context))
+        task_id = await _done(partial(self._inbox.receive, params.message, _caller(context)))
+        if params.configuration.HasField("task_push_notification_config"):
+            await self._pushed(wanted, task_id, context)
+        return task_id
 
     async def _until(self, task_id: str, seconds: float, is_enough: Callable[[TaskView], bool]) -> TaskView:
         """The task once it is as wanted, or after so many seconds as it is then."""
@@ -160,35 +173,59 @@ class PeerRequests(RequestHandler):
             if last is None:
                 yield shown.task
             else:
-                for event in _differences(last.task, shown.task):
-                    yield event
+                for update in updates(shown, last.seq, last.state):
+                    yield update.event
             last = shown
             if shown.rests:
                 return
 
+    @validate_request_params
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """We call nobody."""
-        raise PushNotificationNotSupportedError
+        """Have an address of the caller told what happens to a task from now on."""
+        caller = _caller(context)
+        self._push.configs.check(params, caller)
+        task = await _done(partial(self._inbox.own, params.task_id, caller))
+        return await self._pushed(params, task.id, context)
+
+    async def _pushed(
+        self, config: TaskPushNotificationConfig, task_id: str, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        """Keep a configuration that was checked."""
+        shown = await _done(partial(seen, self._fabric, task_id, artifacts=False))
+        create = partial(self._push.configs.create, config, shown, _caller(context), _version(context))
+        kept = await _done(create)
+        self._push.added(task_id)
+        return kept
 
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """We call nobody."""
-        raise PushNotificationNotSupportedError
+        """One configuration of a task of the caller; revision 0.3 may ask without saying which."""
+        for config in await self._configs(params.task_id, context):
+            if config.id == (params.id or params.task_id):
+                return config
+        raise TaskNotFoundError(f"{params.task_id[:80]!r} has no push notification configuration {params.id[:80]!r}")
 
+    @validate_request_params
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> ListTaskPushNotificationConfigsResponse:
-        """We call nobody."""
-        raise PushNotificationNotSupportedError
+        """All configurations of a task of the caller; there are few."""
+        return ListTaskPushNotificationConfigsResponse(configs=await self._configs(params.task_id, context))
 
+    async def _configs(self, task_id: str, context: ServerCallContext) -> list[TaskPushNotificationConfig]:
+        task = await _done(partial(self._inbox.own, task_id, _caller(context)))
+        return await _done(partial(self._push.configs.of, task.id, _caller(context)))
+
+    @validate_request_params
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """We call nobody."""
-        raise PushNotificationNotSupportedError
+        """Delete one configuration of a task of the caller."""
+        task = await _done(partial(self._inbox.own, params.task_id, _caller(context)))
+        await _done(partial(self._push.configs.delete, task.id, params.id, _caller(context)))
 
     async def on_get_extended_agent_card(
         self, params: GetExtendedAgentCardRequest, context: ServerCallContext
@@ -210,6 +247,11 @@ def _caller(context: ServerCallContext) -> Caller:
     return caller
 
 
+def _version(context: ServerCallContext) -> Version:
+    """The revision that a peer speaks; one from before 1.0 does not say so."""
+    return "1.0" if str(context.state["headers"].get(_VERSION_HEADER, "")).startswith("1.") else "0.3"
+
+
 def _page(params: ListTasksRequest) -> tuple[int, int]:
     size = params.page_size if params.HasField("page_size") else _PAGE
     token = params.page_token or "0"
@@ -225,24 +267,3 @@ def _is_asked(task: Task, params: ListTasksRequest) -> bool:
         and (not params.status or states.state_of(task) == params.status)
         and task.updated_at > since
     )
-
-
-def _differences(before: PeerTask, after: PeerTask) -> list[Event]:
-    """What a follower has not been told yet: our messages, artifacts, then the state."""
-    known = {message.message_id for message in before.history}
-    said = [one for one in after.history if one.role == _ROLE_AGENT and one.message_id not in known]
-    task_id, context_id = after.id, after.context_id
-    events: list[Event] = []
-    for message in said[:-1] if after.status.HasField("message") else said:
-        update = TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=before.status)
-        update.status.message.CopyFrom(message)
-        events.append(update)
-    had = {artifact.artifact_id for artifact in before.artifacts}
-    events += [
-        TaskArtifactUpdateEvent(task_id=task_id, context_id=context_id, artifact=artifact, last_chunk=True)
-        for artifact in after.artifacts
-        if artifact.artifact_id not in had
-    ]
-    if said or before.status.state != after.status.state:
-        events.append(TaskStatusUpdateEvent(task_id=task_id, context_id=context_id, status=after.status))
-    return events

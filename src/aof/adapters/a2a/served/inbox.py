@@ -22,6 +22,7 @@ from google.protobuf.json_format import MessageToDict
 from aof._support.hashing import hexdigest
 from aof._support.printable import clean
 from aof.adapters.a2a.content import is_readable, text_of
+from aof.adapters.a2a.served.attachments import Attachment, attachments, check_room, listed, save
 from aof.adapters.a2a.served.view import ORIGIN, context_of, origin_of
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
@@ -46,11 +47,14 @@ class PeerInbox:
 
     def receive(self, message: Message, caller: Caller) -> str:
         """Make a task of the message, or pass it to the task that it names; the task's ID. Twice is once."""
-        text = _text(message)
+        files = attachments(message)
+        text = _text(message, files)
         key = f"a2a-{hexdigest(f'{caller.actor} {message.message_id}'.encode())[:40]}"
-        if message.task_id:
-            return self._answer(self.own(message.task_id, caller), message, text, caller, key)
-        return self._create(message, text, caller, key)
+        if not message.task_id:
+            return self._attached(self._create(message, text, caller, key), files, caller)
+        task = self.own(message.task_id, caller)
+        check_room(self._fabric, task, files)
+        return self._attached(self._answer(task, message, text, caller, key), files, caller)
 
     def own(self, task_id: str, caller: Caller) -> Task:
         """The task, if this caller has given it to us; anybody else's is not there."""
@@ -86,6 +90,15 @@ class PeerInbox:
         )
         return str(made.task_id)
 
+    def _attached(self, task_id: str, files: tuple[Attachment, ...], caller: Caller) -> str:
+        """Keep the files, and refer to them with their digests. A message that comes again finds all of it done."""
+        if files and self._fabric.get(task_id).status not in FINISHED:
+            save(self._fabric, task_id, files)
+            for one in files:
+                reason = f"sent by {caller.actor} over A2A"
+                self._do("link", caller, taskId=task_id, kind="consumed_artifact", target=one.path, reason=reason)
+        return task_id
+
     def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str) -> str:
         """What the peer adds to a task stands in its description, where the next run reads it."""
         if message.context_id and message.context_id != context_of(task):
@@ -119,12 +132,12 @@ def _for_own(caller: Caller) -> Caller:
     return msgspec.structs.replace(caller, scope="lead") if caller.scope == "work" else caller
 
 
-def _text(message: Message) -> str:
+def _text(message: Message, files: tuple[Attachment, ...]) -> str:
     if not message.message_id or max(len(message.message_id), len(message.context_id)) > _NAME:
         raise InvalidParamsError(f"a message needs an ID, and no ID may have more than {_NAME} characters")
     if any(not is_readable(part) for part in message.parts):
-        raise ContentTypeNotSupportedError("send text, data or a link; a file's content is not taken")
-    text = text_of(message.parts)
+        raise ContentTypeNotSupportedError("a part is empty; send text, data, a file or a link")
+    text = listed(text_of(message.parts), files)
     if not text:
         raise InvalidParamsError("the message says nothing; send a part with text")
     return text

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
-from a2a.types import Artifact, Message, Part, TaskState, TaskStatus
+from a2a.types import Artifact, Message, Part, Role, TaskState, TaskStatus
 from a2a.types import Task as PeerTask
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from aof._support.confined_folder import ConfinedFolder
 from aof.adapters.a2a import states
 from aof.adapters.a2a.content import message
+from aof.adapters.a2a.task_files import folder_of
 from aof.app.fabric import Fabric
 from aof.core.evolve.work_log import description
 from aof.core.model.events import Event
@@ -25,14 +26,21 @@ from aof.core.model.task import Task
 
 ORIGIN: Final = "a2a"  # the key of a task's metadata, and the tag of every task that came from a peer
 MOST_MESSAGES: Final = 200
+_MOVES: Final = frozenset({"task.created", "task.restored", "task.transitioned"})
 MOST_BYTES: Final = 4 * 1024 * 1024  # of all artifacts together
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """A task at one moment, as a peer sees it."""
+    """A task at one moment, as a peer sees it.
+
+    `said` are all of our messages, each with the number of its event; `moved` is the number of the event that brought
+    the task to its status.
+    """
 
     task: PeerTask
     seq: int
+    said: tuple[tuple[int, Message], ...] = ()
+    moved: int = 0
 
     @property
     def state(self) -> TaskState:
@@ -61,17 +69,19 @@ def seen(fabric: Fabric, task_id: str, *, history: int | None = None, artifacts:
     """The task as it is now. `history` limits how many of the last messages are told."""
     task = fabric.get(task_id)
     events = list(fabric.events(task_id=task.id))
-    told = _messages(task, events)
+    numbered = _messages(task, events)
+    told = [one for _, one in numbered]
     status = TaskStatus(state=states.state_of(task), timestamp=_moment(task.updated_at))
-    last = told[-1] if told and told[-1].role == 2 else None  # noqa: PLR2004 - the agent's role
-    if last is not None:
-        status.message.CopyFrom(last)
+    if told and told[-1].role == Role.ROLE_AGENT:
+        status.message.CopyFrom(told[-1])
     shown = PeerTask(id=task.id, context_id=context_of(task), status=status)
     wanted = MOST_MESSAGES if history is None else min(history, MOST_MESSAGES)
     shown.history.extend(told[-wanted:] if wanted else ())
     if artifacts and task.status == "done":
         shown.artifacts.extend(_artifacts(fabric, task, events))
-    return TaskView(shown, task.rev)
+    moved = max((event.seq for event in events if event.type in _MOVES), default=task.rev)
+    said = tuple((seq, one) for seq, one in numbered if one.role == Role.ROLE_AGENT)
+    return TaskView(shown, task.rev, said, moved)
 
 
 def _moment(text: str) -> Timestamp:
@@ -80,14 +90,15 @@ def _moment(text: str) -> Timestamp:
     return moment
 
 
-def _messages(task: Task, events: Iterable[Event]) -> list[Message]:
-    """All that was said, by the peer and by us, in order; each has the number of its event as its ID."""
-    found: dict[str, Message] = {}
+def _messages(task: Task, events: Iterable[Event]) -> list[tuple[int, Message]]:
+    """All that was said, by the peer and by us, in order, each with the number of its event; ours are named by it."""
+    found: dict[str, tuple[int, Message]] = {}
     for event in events:
         for ours, message_id, text in _said(event):
             name = message_id or f"{task.id}-{event.seq}"
             if name not in found:  # a later edit of the metadata tells what the peer has said once more
-                found[name] = message(name, text, task_id=task.id, context_id=context_of(task), ours=ours)
+                said = message(name, text, task_id=task.id, context_id=context_of(task), ours=ours)
+                found[name] = (event.seq, said)
     return list(found.values())
 
 
@@ -164,10 +175,7 @@ def _missing(path: str, why: str) -> Part:
 
 def _content(fabric: Fabric, task: Task, path: str, most: int) -> bytes | None:
     """The bytes of a file among the task's own, never through a link; None for more than may be sent."""
-    files = fabric.store.working_copy
-    if files is None:
-        raise FileNotFoundError(2, "there are no files here", path)
-    folder = f"{files.root}/{fabric.store.path_of(task).removesuffix('.md')}"
+    folder = folder_of(fabric, task)
     opened = ConfinedFolder(folder).open(os.path.normpath(f"{folder}/{path}"), os.O_RDONLY | os.O_NONBLOCK)
     with open(opened, "rb") as file:
         data = file.read(most + 1)

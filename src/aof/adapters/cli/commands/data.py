@@ -20,7 +20,6 @@ from aof.core.model.events import Event
 from aof.core.model.times import millis
 
 _NEEDS_DOCTOR = 5
-_SYNCED = {"takenIn": "imported"}
 _SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
 
 
@@ -125,15 +124,16 @@ def sync(context: Context, _values: dict[str, Any]) -> Answer:
     data = msgspec.to_builtins(report)
 
     def text(screen: Screen) -> None:
-        for name, items in data.items():
+        for name, items in (("imported", report.taken_in), ("new", report.new)):
             for item in items:
-                screen.line(
-                    f"{_SYNCED.get(name, name)}: {item if isinstance(item, str) else ' '.join(map(str, item.values()))}"
-                )
+                screen.line(f"{name}: {item}")
+        for one in report.refused:
+            screen.say(("refused", "error"), f"  {one.path}: {one.reason}", cut_off=False)
+            screen.say(f"  → {one.hint}", cut_off=False)
         if not any(data.values()):
             screen.line("nothing was changed by hand")
 
-    return Answer(data, text)
+    return Answer(data, text, code=1 if report.refused else 0)
 
 
 def doctor(context: Context, values: dict[str, Any]) -> Answer:

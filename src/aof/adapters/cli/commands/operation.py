@@ -25,7 +25,8 @@ def _moved(screen: Screen, moved: Any) -> None:
 
 
 def _created(screen: Screen, made: Any) -> None:
-    screen.line(f"{made.task_id}  {screen.paint(made.status, made.status)}  {made.file_path}")
+    shown = made.waits or made.status
+    screen.line(f"{made.task_id}  {screen.paint(shown, 'waiting' if made.waits else made.status)}  {made.file_path}")
     if made.warning is not None:
         complain(f"{made.warning.code}: {made.warning.message}", made.warning.hint)
 

@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.adapters.cli.terminal.screen import Screen
+    from aof.app.fabric import Fabric
     from aof.app.queries.lists import Listed
     from aof.ports.lists import Row
 
 _READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
+
+_STATES = {
+    "stale": "its file was changed by hand; 'aof sync' imports that, and 'aof show ID' says why it cannot",
+    "unknown": "its file cannot be read; 'aof show ID' says why, and how to go on",
+}
 
 
 def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
@@ -43,7 +49,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
         answer.text(screen)
         if held:
             screen.line()
-            rows = [(row.id, row.status, _why(row)) for row in held]
+            rows = [(row.id, "waiting" if row.status == "ready" else row.status, _why(row)) for row in held]
             screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
 
     return Answer({**listed, "notReady": held}, text)
@@ -66,7 +72,7 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
         body = [
             (
                 row.id,
-                row.state or row.status,
+                row.state or ("waiting" if row.waits else row.status),
                 row.priority,
                 row.agent or "-",
                 (stems or {}).get(row.id, "") + _title(row, reasons=reasons),
@@ -74,8 +80,12 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
         screen.table(head, body, colour_by=(1, 2), hide=(3, 2), whole=reasons)
+        for state, meaning in _STATES.items():
+            if any(row.state == state for row in listed.tasks):
+                screen.line(screen.paint(f"{state}: {meaning}", "dim"))
         if listed.total > len(listed.tasks):
-            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}", "dim"))
+            more = f"; the next page: --cursor {listed.next_cursor}" if listed.next_cursor else ""
+            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}{more}", "dim"))
 
     return Answer(listed, text)
 
@@ -87,9 +97,12 @@ def _why(row: Row) -> str:
 
 
 def _title(row: Row, *, reasons: bool) -> str:
-    """The title, and why it waits where that is not plain from the status, or was asked for."""
-    told = row.reason and (reasons or row.status != "blocked")
-    return f"{row.title}: {row.reason}" if told else row.title
+    """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
+    told = row.waits or (row.reason if reasons or row.status != "blocked" else None)
+    title = f"{row.title}: {told}" if told else row.title
+    if row.due is None or row.status in lifecycle.FINISHED:
+        return title
+    return f"{title} ({'overdue since' if row.overdue else 'due'} {row.due})"
 
 
 def status(context: Context, values: dict[str, Any]) -> Answer:
@@ -100,13 +113,26 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
 
         if compact:
-            screen.line(" ".join(f"{name}:{count}" for name, count in summary.by_status.items()) or "no tasks")
+            told = counts(context.fabric, summary.by_status, **values)
+            screen.line(" ".join(f"{name}:{count}" for name, count in told) or "no tasks")
             return
-        for name in sorted(summary.by_status, key=lifecycle.STATUSES.index):
-            screen.line(f"{summary.by_status[name]:>6}  {screen.paint(name, name)}")
+        for name, count in counts(context.fabric, summary.by_status, **values):
+            screen.line(f"{count:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
 
     return Answer(summary, text)
+
+
+def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
+    """How many tasks there are of each kind: `ready` are those that can be claimed now, the others of them wait."""
+    found: list[tuple[str, int]] = []
+    for name in sorted(by_status, key=lifecycle.STATUSES.index):
+        if name != "ready":
+            found.append((name, by_status[name]))
+            continue
+        free = fabric.claimable(**filters)
+        found += [(word, count) for word, count in (("ready", free), ("waiting", by_status[name] - free)) if count]
+    return found
 
 
 def show(context: Context, values: dict[str, Any]) -> Answer:

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, Protocol
 
+from aof._support.printable import clean
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
@@ -20,36 +21,66 @@ class WrittenFile(Protocol):
     path: str
     action: str
     added: str
+    edited: bool
 
 
 def init(context: Context, values: dict[str, Any]) -> Answer:
     """`aof init`."""
     refuse_in_run("set up a data directory or its agents", os.environ)
-    dry, remove = values.get("dry_run", False), values.get("remove", False)
+    dry, http = values.get("dry_run", False), values.get("http")
     where = context.options.get("data_dir")
     root, fresh = context.bootstrap("plan_data_dir")(where)
     agents = tuple(values["agents"]) if "agents" in values else None
-    surfaces = context.bootstrap("surfaces")()
-    if not dry and not remove:
-        surfaces.wire_agents(root, agents, dry_run=True)  # whoever mistypes an agent gets no data directory either
-        context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"), shared=values.get("shared"))
-    changes: list[WrittenFile] = surfaces.wire_agents(
-        root, agents, remove=remove, dry_run=dry, sure=None if context.options.get("json") else _sure
+    settings = context.bootstrap("agent_settings")()
+    if values.get("remove", False):
+        if http is not None:
+            raise UsageError("'aof init --remove' takes no --http", "it removes both forms: aof init --remove")
+        return _removed(root, settings.unwire_agents(root, agents, dry_run=dry).changes, dry=dry)
+    made = fresh and http is None
+    if not dry:
+        settings.wire_agents(root, agents, http=http, dry_run=True)  # with an error here nothing is made at all
+        if http is None:
+            context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"), shared=values.get("shared"))
+    changes, steps = settings.wire_agents(
+        root, agents, http=http, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
-    made = fresh and not dry and not remove
-    wired = [{"path": change.path, "action": change.action} for change in changes]
-    data = {"dataDir": root, "created": made, "dryRun": dry, "agents": wired}
+    data = {"dataDir": root, "created": made and not dry, "dryRun": dry, "agents": _shown(changes), "next": steps}
 
     def text(screen: Screen) -> None:
-        word = "made" if made else "would be made" if fresh and not remove else "is there already"
-        if not remove:
-            screen.line(f"{root} {word}")
-        for change in changes:
-            screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}")
-            if dry:
-                screen.block(change.added)
+        if http is None:
+            screen.line(f"{root} {('would be made' if dry else 'made') if made else 'is there already'}")
+        _list(screen, changes, dry=dry)
+        for step in steps:
+            screen.line(f"next: {step}")
 
     return Answer(data, text)
+
+
+def _removed(root: str, changes: list[WrittenFile], *, dry: bool) -> Answer:
+    data = {"dataDir": root, "created": False, "dryRun": dry, "agents": _shown(changes), "next": []}
+
+    def text(screen: Screen) -> None:
+        _list(screen, changes, dry=dry)
+        if not changes:
+            screen.line("nothing that was written for agents is here")
+
+    return Answer(data, text)
+
+
+def _shown(changes: list[WrittenFile]) -> list[dict[str, Any]]:
+    """The changes as data; what somebody had edited is shown in full."""
+    return [
+        {"path": one.path, "action": one.action} | ({"edited": True, "lines": one.added} if one.edited else {})
+        for one in changes
+    ]
+
+
+def _list(screen: Screen, changes: list[WrittenFile], *, dry: bool) -> None:
+    for change in changes:
+        edited = ", although somebody had edited it:" if change.edited else ""
+        screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}{edited}")
+        if dry or change.edited:
+            screen.block(change.added)
 
 
 def _sure(changes: list[WrittenFile]) -> bool:
@@ -57,7 +88,7 @@ def _sure(changes: list[WrittenFile]) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     for change in changes:
-        sys.stdout.write(f"{change.path} ({change.action})\n{change.added}\n\n")
+        sys.stdout.write(clean(f"{change.path} ({change.action})\n{change.added}\n\n", lines=True))
     sys.stdout.write("Write this, so that your agents find AOF? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -66,7 +97,8 @@ def _sure(changes: list[WrittenFile]) -> bool:
 def mcp(context: Context, values: dict[str, Any]) -> Answer:
     """`aof mcp`."""
     options = context.options
-    context.bootstrap("surfaces")().serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"))
+    serve_mcp = context.bootstrap("surfaces")().serve_mcp
+    serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"), keep=bool(values.get("keep")))
     return Answer(None, lambda _screen: None)
 
 

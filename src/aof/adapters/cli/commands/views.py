@@ -6,13 +6,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from aof.adapters.cli.commands.queries import counts
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal import live, task_view
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.adapters.cli.terminal.text_width import clean, cut, pad, width
+from aof.app.fabric import Fabric
 from aof.core.model.task import Task
 from aof.core.model.times import millis
+from aof.core.model.workflow_state import held_leases
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
 _ALWAYS = ("ready", "in-progress", "done")
@@ -99,8 +102,10 @@ def _board(context: Context, screen: Screen) -> None:
     fabric = context.fabric
     now = fabric.now()
     by_status: dict[str, list[Task]] = {name: [] for name in _COLUMNS}
-    for task in fabric.tasks():
+    for task in reversed(fabric.tasks()):
         by_status[task.status].append(task)
+    waits = _waits(fabric) if by_status["ready"] else {}
+    by_status["ready"].sort(key=lambda task: task.id in waits)  # what can be claimed comes first
     shown = [name for name in _COLUMNS if by_status[name] or name in _ALWAYS]
     room = screen.width or _IN_A_PIPE
     first = sorted(shown, key=_MATTERS.index)[: max(room // (_NARROW + 2), 1)]
@@ -108,13 +113,16 @@ def _board(context: Context, screen: Screen) -> None:
     shown = [name for name in shown if name in first]
     column = (room + 2) // len(shown) - 2
     ends = fabric.lease_ends([task.id for task in by_status["in-progress"]])
-    heads = [pad(cut(f"{name} ({len(by_status[name])})", column), column) for name in shown]
+    free = len(by_status["ready"]) - len(waits)
+    ready = f"ready ({free})" + (f", {len(waits)} waiting" if waits else "")
+    titles = {name: f"{name} ({len(by_status[name])})" for name in shown} | {"ready": ready}
+    heads = [pad(cut(titles[name], column), column) for name in shown]
     screen.line("  ".join(screen.paint(head, name) for head, name in zip(heads, shown, strict=True)).rstrip())
     lines = (screen.height - _FRAME_REST) if screen.height else _EACH_COLUMN
     longest = max(len(by_status[name]) for name in shown)
     for place in range(min(longest, lines)):
-        cells = [(name, by_status[name][-1 - place] if place < len(by_status[name]) else None) for name in shown]
-        texts = [_card(task, ends, now, column) if task else (" " * column, "") for _, task in cells]
+        cells = [by_status[name][place] if place < len(by_status[name]) else None for name in shown]
+        texts = [_card(task, ends, waits, now, column) if task else (" " * column, "") for task in cells]
         screen.line("  ".join(screen.paint(text, colour) for text, colour in texts).rstrip())
     more = [(len(by_status[name]) - lines, name) for name in shown if len(by_status[name]) > lines]
     if more:
@@ -125,43 +133,61 @@ def _board(context: Context, screen: Screen) -> None:
     _latest(context, screen, now, 1)
 
 
-def _card(task: Task, ends: dict[str, int], now: int, column: int) -> tuple[str, str]:
-    """One task in its column: the end of its ID, who holds it for how long, its title."""
-    name = task.id[-6:].lstrip("-")
-    held, colour = "", ""
-    if task.lease is not None:
-        held = f"{task.lease.agent} {ago(millis(task.lease.acquired_at), now).removesuffix(' ago')}: "
-        colour = "error" if ends.get(task.id, now + 1) <= now else ""
-    return pad(cut(clean(f"{name} {held}{task.title}"), column), column), colour
+def _waits(fabric: Fabric) -> dict[str, str]:
+    """What each queued task waits for that cannot be claimed now."""
+    return {row.id: row.waits for row in fabric.list(status="ready").tasks if row.waits}
+
+
+def _card(task: Task, ends: dict[str, int], waits: dict[str, str], now: int, column: int) -> tuple[str, str]:
+    """One task in its column: the end of its ID, who holds it or its hops for how long, its title, and its wait."""
+    name = _name(task.id)
+    held = [
+        f"{lease.agent} {_hop(place) or ago(millis(lease.acquired_at), now).removesuffix(' ago')}"
+        for place, lease in held_leases(task)
+    ]
+    late = any(ends.get(place, now + 1) <= now for place, _ in held_leases(task))
+    said = f"{name} {', '.join(held)}{': ' if held else ''}{task.title}"
+    if task.id in waits:
+        blocker = next((_name(one) for one in task.depends_on if one in waits[task.id]), None)
+        said = f"{name} {f'after {blocker}' if blocker else 'waiting'}: {task.title}"
+    return pad(cut(clean(said), column), column), "error" if late else "waiting" if task.id in waits else ""
+
+
+def _name(task_id: str) -> str:
+    """The end of an ID, which names the task among those of some weeks."""
+    return task_id[-6:].lstrip("-")
+
+
+def _hop(place: str) -> str:
+    """The hop that a run is about, as it follows its holder's name."""
+    hop = place.rpartition("/hops/")[2] if "/hops/" in place else ""
+    return f"at {hop}" if hop else ""
 
 
 def _watch(context: Context, screen: Screen) -> None:
 
     fabric = context.fabric
     now = fabric.now()
-    counts = fabric.status(compact=True).by_status
-    parts = [(f"{name} {counts[name]}", name) for name in _COLUMNS if name in counts]
+    parts = [(f"{name} {count}", name) for name, count in counts(fabric, fabric.status(compact=True).by_status)]
     screen.say(
         *(part for pair in zip(parts, ["  "] * len(parts), strict=True) for part in pair) if parts else "no tasks"
     )
     screen.line()
-    running = fabric.running()
-    ends = fabric.lease_ends([task.id for task in running])
-    agents = min(max((width(task.lease.agent) for task in running if task.lease), default=0), _AGENT)
+    tasks = fabric.running()
+    running = [(task, place, lease) for task in tasks for place, lease in held_leases(task)]
+    ends = fabric.lease_ends([task.id for task in tasks])
+    agents = min(max((width(lease.agent) for _, _, lease in running), default=0), _AGENT)
     rest = screen.height - _FRAME_REST if screen.height else len(running) + _LATEST
-    for task in running[: max(rest - 2, 1)]:
-        lease = task.lease
-        if lease is None:
-            continue
-        said, colour = task_view.lease_said(ends.get(task.id, millis(lease.expires_at)), now)
+    for task, place, lease in running[: max(rest - 2, 1)]:
+        said, colour = task_view.lease_said(ends.get(place, millis(lease.expires_at)), now)
         since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
         percent = task.progress.get("percent")
         done = f"{percent:.0f} %" if percent is not None else ""
         named = task.id if not 0 < screen.width < _ROOMY else task.id[_SHORT:]
         held = f"{named}  {pad(cut(lease.agent, agents), agents)}  {since:>8}  "
-        screen.say(held, (f"{said:<19}", colour), f" {done:>5}  ", task.title)
+        screen.say(held, (f"{said:<19}", colour), f" {done:>5}  ", f"{task.title} {_hop(place)}")
     if not running:
-        screen.say(("nobody works on anything" if counts else "no tasks yet", "dim"))
+        screen.say(("nobody works on anything" if parts else "no tasks yet", "dim"))
     screen.line()
     _latest(context, screen, now, min(_LATEST, max(rest - len(running), 2)))
 

@@ -20,13 +20,15 @@ OWN: tuple[Verb, ...] = (
             Option("--dry-run", "show what would be created and written, and stop"),
             Option(
                 "--agent",
-                "connect this agent without asking: claude (or claude-code), codex (or codex-cli), cursor "
-                "(or cursor-agent), generic (or any); may be repeated",
+                "connect this agent without asking: claude (or claude-code), codex, cursor, gemini, opencode, copilot, "
+                "vscode, qwen, amp, windsurf, zed, cline, kiro, goose, jetbrains (or junie), generic (any that reads "
+                "AGENTS.md); may be repeated",
                 metavar="A",
                 kind=MANY,
                 target="agents",
             ),
-            Option("--remove", "remove what was written for agents; the data stays"),
+            Option("--http", "let them connect to this address instead of starting 'aof mcp'", metavar="URL"),
+            Option("--remove", "remove what was written for agents (for all, without --agent); the data stays"),
             Option("--shared", "who may read and write the files: owner (the default) or group", metavar="WHO"),
         ),
         example="aof init --agent claude",
@@ -37,7 +39,10 @@ OWN: tuple[Verb, ...] = (
         "surfaces:mcp",
         section="connect",
         order=20,
-        options=(Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),),
+        options=(
+            Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),
+            Option("--keep", "let claims outlive the session: for clients that start a server for each call"),
+        ),
         example="aof mcp --tools core,handoff",
     ),
     Verb(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "ready": "36",
+    "waiting": "2",
     "in-progress": "33",
     "review": "35",
     "blocked": "31",

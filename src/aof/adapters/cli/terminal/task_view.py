@@ -37,7 +37,13 @@ def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
 def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
     """Where it stands, and who has it."""
     status, seen = task["status"], task.get("normalizedStatus", task["status"])
-    yield "status", ((status, status), "" if seen == status else f" ({seen.replace('_', ' ')})")
+    if problem := task.get("problem"):
+        yield "problem", ((problem["message"], "error"),)
+        yield "", (f"→ {problem['hint']}",)
+    if waits := task.get("waits"):
+        yield "status", (("waiting", "waiting"), f": {waits}")
+    else:
+        yield "status", ((status, status), "" if seen == status else f" ({seen.replace('_', ' ')})")
     yield "priority", ((task["priority"], task["priority"]),)
     if meant := _routing(task.get("routing", {})):
         yield "meant for", (meant,)
@@ -108,12 +114,24 @@ def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
     """What was, and where it lies."""
     for run in task.get("attempts", ()):
         ended = f", ended {ago(millis(run['endedAt']), now)}" if "endedAt" in run else ""
-        yield f"run {run['attempt']}", (f"{run['agentId']} {run['status']}{ended}",)
+        end = run.get("end", {})
+        yield f"run {run['attempt']}", (f"{run['agentId']} {run['status']}{ended}{_how(end)}",)
+        for line in end.get("lastErrors", ()):
+            yield "", (f"| {line}",)
+        if paths := end.get("paths"):
+            yield "output", (", ".join(paths.values()),)
     yield "created", (f"{ago(millis(task['createdAt']), now)} by {task['createdBy']}",)
     if task["updatedAt"] != task["createdAt"]:
         yield "changed", (ago(millis(task["updatedAt"]), now),)
     if "filePath" in task:
         yield "file", (task["filePath"],)
+
+
+def _how(end: dict[str, Any]) -> str:
+    """How the process of a run ended."""
+    if "stopped" in end:
+        return f", stopped: {end['stopped']}"
+    return f", killed by signal {end['signal']}" if "signal" in end else f", exit code {end['exitCode']}" if end else ""
 
 
 def _names(task: dict[str, Any]) -> list[str]:

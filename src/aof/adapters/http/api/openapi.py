@@ -1,114 +1,129 @@
-"""The OpenAPI document, made from the catalogue. Must not know any single operation."""
+"""The OpenAPI document, made from the catalogue. Must not know any single operation.
+
+It keeps to what generators of clients agree on. A default is told in the description only: some generators take a
+property that has one for a property that is always there, and then ask callers for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from aof.adapters.http.api.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, ErrorBody, method_of
+from aof.adapters.http.api.openapi_routes import FAILURES, JSON, failures, other_paths
+from aof.adapters.http.api.responses import PREFIX, ErrorBody, method_of
 from aof.adapters.http.guard import RUN_SECRET
 from aof.app.operations.catalogue import OPERATIONS, Operation
+from aof.app.operations.schema_subset import filled, plain
 from aof.app.operations.schemas import input_schema
 from aof.core.model.events import Event
 
 _REF = "#/components/schemas/{name}"
-_JSON = "application/json"
 _SECRET = {
     "name": RUN_SECRET,
     "in": "header",
     "description": "the secret that the claim returned, for what is done in the name of its run",
     "schema": {"type": "string"},
 }
+_TAGS = {
+    "plan": "Create, order, hold and stop tasks.",
+    "work": "Claim a task, show signs of life, report the outcome.",
+    "review": "Accept work or send it back.",
+    "see": "Lists, one task, history, graph, snapshot.",
+    "team": "Org chart and workflows.",
+    "messages": "AOF/1 messages, mail, handoffs and their audit, the shared documents.",
+    "serve": "The scheduler and jobs.",
+    "connect": "What an agent is told when its session begins.",
+    "data": "Checks and repairs of the data directory.",
+    "server": "The server itself, and the stream of events.",
+    "mcp": "The Model Context Protocol.",
+    "a2a": "The Agent2Agent protocol.",
+}
 
 
-def document(version: str) -> dict[str, Any]:
-    """The whole document."""
-    kinds = [*(one.parameters for one in OPERATIONS), *(one.result for one in OPERATIONS), ErrorBody, Event]
-    unique = list(dict.fromkeys(kinds))
-    schemas, parts = msgspec.json.schema_components(unique, ref_template=_REF)
-    of = dict(zip(unique, schemas, strict=True))
-    failures = {
-        str(status): {"description": "Not done.", "content": {_JSON: {"schema": of[ErrorBody]}}}
-        for status in sorted({*STATUS_BY_KIND.values(), *STATUS_BY_CODE.values()})
-    }
-    paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _described(one, of, failures)} for one in OPERATIONS}
+def document(version: str, mounted: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The whole document; `mounted` are the paths of other protocols that are served beside the operations."""
+    bodies = [one.parameters for one in OPERATIONS if one.effect != "read"]
+    kinds = dict.fromkeys([*bodies, *(one.result for one in OPERATIONS if one.answer is None), ErrorBody, Event])
+    schemas, parts = msgspec.json.schema_components(list(kinds), ref_template=_REF)
+    of = {kind: plain(one, opened=True) for kind, one in zip(kinds, schemas, strict=True)}
+    components = {name: plain(_told(one), defaults=False, opened=True) for name, one in parts.items()}
+    for kind in bodies:
+        components[kind.__name__] = _needed(components[kind.__name__])
+    paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _described(one, of)} for one in OPERATIONS}
+    paths |= other_paths(of[Event], PREFIX)
+    for others in mounted:
+        paths |= others
+    used = {tag for path in paths.values() for one in path.values() for tag in one["tags"]}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "AOF", "version": version, "description": "A task fabric for teams of agents."},
+        "info": {
+            "title": "AOF",
+            "version": version,
+            "description": "A task fabric for teams of agents. Every operation is also a tool and a command.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/", "description": "this server"}],
         "security": [{"token": []}],
-        "paths": paths | _others(of, failures),
-        "components": {"schemas": parts, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items() if name in used],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": failures(of[ErrorBody]),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 
-def _described(operation: Operation, of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
+def _described(operation: Operation, of: dict[Any, Any]) -> dict[str, Any]:
+    answer = (
+        plain(operation.answer(), defaults=False, opened=True) if operation.answer is not None else of[operation.result]
+    )
     described: dict[str, Any] = {
         "operationId": operation.name,
+        "tags": [operation.cli.section if operation.cli is not None else "see"],
         "summary": operation.help,
-        "responses": {"200": {"description": "Done.", "content": {_JSON: {"schema": of[operation.result]}}}} | failures,
+        "description": f"Needs a token with the scope `{operation.scope}`. The tool is `{operation.tool}`, the command "
+        f"`aof {operation.verb}`.",
+        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": answer}}}} | FAILURES,
     }
     if operation.effect != "read":
         required = any(field.required for field in msgspec.structs.fields(operation.parameters))
-        body = {"required": required, "content": {_JSON: {"schema": of[operation.parameters]}}}
+        body = {"required": required, "content": {JSON: {"schema": of[operation.parameters]}}}
         return described | {"parameters": [_SECRET], "requestBody": body}
-    schema = input_schema(operation)
+    schema = plain(_told(input_schema(operation)), defaults=False, opened=True)
     parameters = [
-        {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": one}
+        {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": one.get("description", name),
+            "schema": {key: value for key, value in one.items() if key != "description"},
+        }
         for name, one in schema["properties"].items()
     ]
     return described | {"parameters": parameters}
 
 
-def _others(of: dict[Any, Any], failures: dict[str, Any]) -> dict[str, Any]:
-    """What is not an operation: whether the server lives, and the events as they come."""
-    health = {"type": "object", "properties": {"status": {"const": "ok"}, "version": {"type": "string"}}}
-    text = {"type": "string"}
-    stream = [
-        ("after", "query", "only events with a greater number", {"type": "integer", "minimum": 0}),
-        ("taskId", "query", "only this task's", {"type": "string"}),
-        ("type", "query", "only events of this type", {"type": "string"}),
-        (
-            "format",
-            "query",
-            "in whose words; portable ones follow a snapshot",
-            {"enum": ["native", "agentruntime"]},
-        ),
-        ("Last-Event-ID", "header", "the last event that was seen; beats `after`", {"type": "integer", "minimum": 0}),
-    ]
-    return {
-        "/health": {
-            "get": {
-                "operationId": "health",
-                "summary": "Whether the server lives.",
-                "security": [],
-                "responses": {"200": {"description": "It does.", "content": {_JSON: {"schema": health}}}}
-                | {status: failures[status] for status in ("403", "413")},
-            }
-        },
-        "/metrics": {
-            "get": {
-                "operationId": "metrics",
-                "summary": "Counters of the server, in the text format of Prometheus.",
-                "responses": {"200": {"description": "The counters.", "content": {"text/plain": {"schema": text}}}}
-                | failures,
-            }
-        },
-        f"{PREFIX}/events": {
-            "get": {
-                "operationId": "events",
-                "summary": "Events as they come; the data of each is an event.",
-                "parameters": [
-                    {"name": name, "in": place, "description": text, "schema": schema}
-                    for name, place, text, schema in stream
-                ],
-                "responses": {
-                    "200": {
-                        "description": "A stream that goes on.",
-                        "content": {"text/event-stream": {"schema": {"type": "string"}, "x-event": of[Event]}},
-                    }
-                }
-                | failures,
-            }
-        },
-    }
+def _told(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same schema, whose descriptions say what is taken for a property that is left out."""
+    properties = schema.get("properties")
+    if properties is None:
+        return schema
+    return schema | {"properties": {name: _with_default(one) for name, one in properties.items()}}
+
+
+def _with_default(schema: dict[str, Any]) -> dict[str, Any]:
+    default = schema.get("default")
+    if not isinstance(default, str | int | float) or default == "":
+        return schema
+    said = f"default: {str(default).lower() if isinstance(default, bool) else default}"
+    return schema | {"description": f"{schema['description']}; {said}" if "description" in schema else said}
+
+
+def _needed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a body: a text that must be given must not be empty."""
+    required = schema.get("required", ())
+    properties = {name: filled(one) if name in required else one for name, one in schema["properties"].items()}
+    return schema | {"properties": properties}

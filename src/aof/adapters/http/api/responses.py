@@ -58,8 +58,10 @@ def spell(operation: Operation, arguments: dict[str, Any]) -> str:
 
 
 def answer(result: Any) -> Response:
-    """A success."""
-    return Response(msgspec.json.encode(result), media_type="application/json")
+    """A success; a task comes with its revision as `ETag`, for `If-Match`."""
+    rev = result.get("rev") if isinstance(result, dict) else None
+    headers = {"ETag": f'"{rev}"'} if isinstance(rev, int) else None
+    return Response(msgspec.json.encode(result), media_type="application/json", headers=headers)
 
 
 def failure(error: AofError) -> Response:

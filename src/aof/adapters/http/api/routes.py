@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE = 499
+_EXPECTED = "expectRev"
+_REVISION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
 _LONG = 65_536  # bytes: what takes longer to read holds up nobody else
 
 
@@ -39,6 +42,7 @@ def operation_routes(follower_of: Callable[[Request], Follower], max_body: int) 
 def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], max_body: int) -> Endpoint:
     properties = input_schema(operation)["properties"]
     lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
+    conditional = _EXPECTED in properties
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -47,6 +51,8 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
             else:
                 body = await bounded_body(request, max_body)
                 given = _object(body) if len(body) < _LONG else await anyio.to_thread.run_sync(_object, body)
+                if conditional and (tag := request.headers.get("if-match")) is not None:
+                    given = _expecting(given, tag)
                 params = parameters(operation, given)
             follower = follower_of(request)
             work = partial(_done, follower.fabric, operation, request.scope[CALLER])
@@ -94,6 +100,21 @@ def _object(body: bytes) -> Any:
     if not isinstance(given, dict):
         raise InvalidInput("the body is not a JSON object", "send the parameters as a JSON object")
     return given
+
+
+def _expecting(given: dict[str, Any], tag: str) -> dict[str, Any]:
+    """The parameters with the revision that `If-Match` names; `*` stands for any."""
+    if tag.strip() == "*":
+        return given
+    found = _REVISION.fullmatch(tag.strip())
+    if found is None:
+        raise InvalidInput(
+            f"If-Match must be a revision, not {tag[:80]!r}", 'send the ETag of the task, as in: If-Match: "12"'
+        )
+    rev = int(found[1])
+    if given.get(_EXPECTED, rev) != rev:
+        raise InvalidInput(f"If-Match and '{_EXPECTED}' name different revisions", "give one of them")
+    return given | {_EXPECTED: rev}
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> None:

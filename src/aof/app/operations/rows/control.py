@@ -8,15 +8,13 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Depends, Moved
 from aof.app.operations.rows.fields import ChangeParams, Reason
-from aof.app.operations.spec import Cli, Family, Operation, Spelling, param
+from aof.app.operations.spec import Cli, Family, Operation, Spelling, one_of, param
 from aof.core.model.kinds import BlockedKind
+from aof.core.tasks.links import KINDS
 
+_KINDS = ("parent", "child", "blocked_by", "blocks", *KINDS)
 Kind = Annotated[
-    str,
-    param(
-        "parent, child, blocks, blocked_by, source_task, source_attempt, produced_artifact, evidence …",
-        Spelling(place="KIND"),
-    ),
+    str, param(f"how they are connected: {', '.join(_KINDS)}", Spelling(place="KIND"), says=one_of(_KINDS))
 ]
 Target = Annotated[str, param("the other end: a task, a run, a path", Spelling(place="TARGET"))]
 _DEP = Family(
@@ -112,7 +110,7 @@ ROWS: tuple[Operation, ...] = (
         verb="block",
         cli=Cli(section="plan", order=70, example='aof block 001 --reason "waiting for credentials"'),
         tier="core",
-        tool_shows=("task_id", "reason", "actor"),
+        tool_shows=("task_id", "reason", "expect_rev", "actor"),
     ),
     Operation(
         name="unblock",

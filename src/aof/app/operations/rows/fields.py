@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.spec import Extra, Spelling, TaskParams, param
+from aof.app.operations.spec import FILLED, SOME, Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
 Reason = Annotated[str, param("why; it is recorded", Spelling(metavar="T"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
+NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
 Hop = Annotated[str, param("hop of the workflow")] | UnsetType
 Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
 Object = dict[str, Any]
@@ -37,17 +38,28 @@ Profile = Annotated[
 ]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 Visible = Annotated[Visibility, param("where the task is shown")]
+Due = Annotated[
+    str, param("when it should be done", Spelling(metavar="WHEN", note="(a day, a moment, tomorrow, or +3d)"))
+]
+Parent = Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))]
 Owner = Annotated[str, param("person or agent responsible for the task")]
 TargetAgent = Annotated[str, param("target agent, skips routing")]
 TargetRole = Annotated[str, param("target role")]
 TargetTeam = Annotated[str, param("target team")]
 LeaseTime = Annotated[
-    float, param("seconds that the lease lasts without a heartbeat", Spelling(metavar="S", seconds=True))
+    float,
+    param(
+        "seconds that the lease lasts without a heartbeat",
+        Spelling(metavar="S", seconds=True),
+        says={"minimum": 0.001},
+    ),
 ]
-IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer")]
+IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer", says=FILLED)]
+ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 
 class ChangeParams(TaskParams, frozen=True, kw_only=True):
     """Parameters of an operation that changes one task."""
 
     key: IdempotencyKey | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET

@@ -8,8 +8,8 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
-from aof.app.operations.rows.fields import Reason, Run
-from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, param
+from aof.app.operations.rows.fields import ExpectedRev, Reason, Run
+from aof.app.operations.spec import OBJECTS, TEXTS_OR_OBJECTS, Cli, Extra, Family, Operation, Params, Spelling, param
 from aof.core.handoffs.lifecycle.aggregation import Group
 from aof.core.model.handoffs.history import TransferMode
 from aof.core.model.handoffs.record import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus
@@ -52,6 +52,7 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
             param(
                 "required capability, as NAME or NAME:0.8 for a least proficiency",
                 Spelling(option="--capability", metavar="C"),
+                says=TEXTS_OR_OBJECTS,
             ),
         ]
         | UnsetType
@@ -63,9 +64,10 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
     no_return: Annotated[list[str], param("receiver of a broadcast that owes no return")] | UnsetType = UNSET
     wait: Annotated[bool, param("hold the sender's own task until the return")] | UnsetType = UNSET
     segment_complete: Annotated[bool, param("the sender's part of the task is complete")] | UnsetType = UNSET
-    history: Annotated[list[Any], param("message of the conversation so far", Spelling(metavar="JSON"))] | UnsetType = (
-        UNSET
-    )
+    history: (
+        Annotated[list[Any], param("message of the conversation so far", Spelling(metavar="JSON"), says=OBJECTS)]
+        | UnsetType
+    ) = UNSET
     transfer_mode: Annotated[TransferMode, param("how much of the conversation goes along")] | UnsetType = UNSET
     max_messages: Annotated[int, param("at most so many messages", ge=0)] | UnsetType = UNSET
     include: (
@@ -84,7 +86,10 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
         Annotated[dict[str, Any], param("context variable", Spelling(option="--var", metavar="K=JSON"))] | UnsetType
     ) = UNSET
     artifacts: (
-        Annotated[list[Any], param("reference to an artifact", Spelling(option="--artifact", metavar="JSON"))]
+        Annotated[
+            list[Any],
+            param("reference to an artifact", Spelling(option="--artifact", metavar="JSON"), says=TEXTS_OR_OBJECTS),
+        ]
         | UnsetType
     ) = UNSET
     budget: Annotated[float, param("how much the work may use")] | UnsetType = UNSET
@@ -92,6 +97,7 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
         Annotated[str, param("when it must be done, as 2026-02-21T12:00:00Z", Spelling(metavar="TIME"))] | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class HandoffParams(Params, frozen=True, kw_only=True):
@@ -139,7 +145,11 @@ class HandoffReturnParams(HandoffParams, frozen=True, kw_only=True):
     artifacts_produced: (
         Annotated[
             list[Any],
-            param("artifact that was made", Spelling(option="--artifact", metavar="JSON", target="artifacts")),
+            param(
+                "artifact that was made",
+                Spelling(option="--artifact", metavar="JSON", target="artifacts"),
+                says=TEXTS_OR_OBJECTS,
+            ),
         ]
         | UnsetType
     ) = UNSET

@@ -9,7 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
 from aof.app.operations.rows.fields import Resource, Tags, TargetAgent, TargetRole, TargetTeam
-from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, param
+from aof.app.operations.spec import OBJECTS, Cli, Extra, Family, Operation, Params, Spelling, one_of, param
+from aof.core.jobs.schedule import MISSED
 from aof.core.model.kinds import Priority
 
 _JOB = Family(
@@ -35,10 +36,17 @@ class JobAddParams(JobParams, frozen=True, kw_only=True):
     at: Annotated[str, param("time of a job that runs once, such as 2026-03-02T09:00")] | UnsetType = UNSET
     timezone: Annotated[str, param("time zone of both, such as Europe/Berlin")] | UnsetType = UNSET
     missed: (
-        Annotated[str, param("what to do about times when nothing ran: skip, once (the newest) or all")] | UnsetType
+        Annotated[
+            str,
+            param("what to do about times when nothing ran: skip, once (the newest) or all", says=one_of(MISSED)),
+        ]
+        | UnsetType
     ) = UNSET
     items: (
-        Annotated[list[Any], param("task of a batch, as a JSON object", Spelling(option="--item", metavar="JSON"))]
+        Annotated[
+            list[Any],
+            param("task of a batch, as a JSON object", Spelling(option="--item", metavar="JSON"), says=OBJECTS),
+        ]
         | UnsetType
     ) = UNSET
     brief: Annotated[str, param("description, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET

@@ -11,12 +11,14 @@ from aof._support.typed import prepare_type
 from aof.app.operations.results import Printed, Result
 from aof.app.operations.rows.fields import Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
+from aof.app.portable import schemas as portable
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
 from aof.core.model.events import Event
-from aof.core.model.kinds import Status
+from aof.core.model.kinds import Priority, Status
 
 _MOST_EVENTS = 1000
+_WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
 
 class FilterParams(Params, frozen=True, kw_only=True):
@@ -25,10 +27,32 @@ class FilterParams(Params, frozen=True, kw_only=True):
     agent: Annotated[str, param("only what this agent holds or is meant to do")] | UnsetType = UNSET
     tag: Annotated[str, param("only with this tag")] | UnsetType = UNSET
     search: Annotated[str, param("only with this text in title or ID", Spelling(metavar="T"))] | UnsetType = UNSET
+    priority: Annotated[Priority, param("only this priority")] | UnsetType = UNSET
+    parent_id: (
+        Annotated[str, param("only children of this task", Spelling(option="--parent", metavar="ID"))] | UnsetType
+    ) = UNSET
+    created_after: Annotated[str, param("created then or later", _WHEN)] | UnsetType = UNSET
+    created_before: Annotated[str, param("created earlier", _WHEN)] | UnsetType = UNSET
+    updated_after: Annotated[str, param("changed then or later", _WHEN)] | UnsetType = UNSET
+    updated_before: Annotated[str, param("not changed since", _WHEN)] | UnsetType = UNSET
+    due_before: Annotated[str, param("due earlier", _WHEN)] | UnsetType = UNSET
+    overdue: Annotated[bool, param("only what should have been done by now")] | UnsetType = UNSET
     limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
 
 
-class ListParams(FilterParams, frozen=True, kw_only=True):
+class PageParams(FilterParams, frozen=True, kw_only=True):
+    """Which tasks, in which order, from where on."""
+
+    sort: (
+        Annotated[Literal["id", "priority", "created", "updated", "due", "title", "status"], param("order")] | UnsetType
+    ) = UNSET
+    reverse: Annotated[bool, param("in the opposite order")] | UnsetType = UNSET
+    cursor: Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType = (
+        UNSET
+    )
+
+
+class ListParams(PageParams, frozen=True, kw_only=True):
     """Which tasks, in which status."""
 
     status: Annotated[Status, param("only this status")] | UnsetType = UNSET
@@ -98,7 +122,10 @@ class PrimeParams(Params, frozen=True, kw_only=True):
 
 
 class TaskRow(Result, frozen=True, kw_only=True):
-    """One line of a list: who holds the task or is meant to do it, why it waits, and what is odd about its file."""
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    `waits` says what a task in `ready` waits for; one without it can be claimed.
+    """
 
     id: str
     title: str
@@ -106,14 +133,18 @@ class TaskRow(Result, frozen=True, kw_only=True):
     priority: str
     agent: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
+    waits: str | UnsetType = UNSET
+    due: str | UnsetType = UNSET
+    overdue: bool | UnsetType = UNSET
     state: str | UnsetType = UNSET
 
 
 class TaskPage(Result, frozen=True, kw_only=True):
-    """A page of tasks, and how many match in all."""
+    """A page of tasks, how many match in all, and the cursor of the next page where there is one."""
 
     total: int
     tasks: tuple[TaskRow, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 class TaskCounts(TaskPage, frozen=True, kw_only=True):
@@ -199,6 +230,15 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     return Primed(text=primer.prime(fabric, agent))
 
 
+def _snapshot_schema() -> dict[str, Any]:
+    return portable.SNAPSHOT
+
+
+def _portable_schema() -> dict[str, Any]:
+    events = {"type": "array", "items": portable.EVENT}
+    return {"type": "object", "required": ["events"], "properties": {"events": events}}
+
+
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="status",
@@ -250,7 +290,7 @@ ROWS: tuple[Operation, ...] = (
         name="list",
         parameters=ListParams,
         result=TaskPage,
-        help="Tasks in the order of their IDs.",
+        help="Tasks in the order of their IDs, or sorted otherwise.",
         effect="read",
         tool="aof_list",
         verb="list",
@@ -265,7 +305,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="blocked",
-        parameters=FilterParams,
+        parameters=PageParams,
         result=TaskPage,
         help="What is blocked, and why.",
         effect="read",
@@ -334,6 +374,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_snapshot",
         verb="snapshot",
+        answer=_snapshot_schema,
         cli=Cli(section="see", order=110, example="aof snapshot --json"),
     ),
     Operation(
@@ -344,6 +385,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_portable_log",
         verb="log --format agentruntime",
+        answer=_portable_schema,
     ),
     Operation(
         name="prime",

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.rows.fields import (
     BY_KEY,
     Blockers,
+    ExpectedRev,
     Hop,
     IdempotencyKey,
     LeaseTime,
@@ -34,6 +35,7 @@ class ReportParams(WorkerParams, frozen=True, kw_only=True):
     """A worker's write that changes the task."""
 
     key: IdempotencyKey | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class HeartbeatParams(WorkerParams, frozen=True, kw_only=True):

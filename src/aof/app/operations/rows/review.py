@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved
-from aof.app.operations.rows.fields import Blockers, ChangeParams, Hop, Reason
+from aof.app.operations.rows.fields import ChangeParams, Hop, NeededBlockers, Reason
 from aof.app.operations.spec import Cli, Operation
 
 
@@ -19,7 +19,7 @@ class ApproveParams(ChangeParams, frozen=True, kw_only=True):
 class RejectParams(ChangeParams, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
-    blockers: Blockers
+    blockers: NeededBlockers
     hop: Hop = UNSET
 
 

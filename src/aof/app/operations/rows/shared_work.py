@@ -7,9 +7,12 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
-from aof.app.operations.rows.fields import BY_KEY, Run
-from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, param
-from aof.core.model.handoffs.context import Artifact
+from aof.app.operations.rows.fields import BY_KEY, ExpectedRev, Run
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, TaskParams, one_of, param
+from aof.core.handoffs.file_locks import MODES
+from aof.core.model.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES, CONFLICT_RULES, Artifact
+from aof.core.org.autonomy import RISKS
+from aof.core.org.budgets.enforcement import POINTS
 
 _CONTEXT = Family(
     verb="context",
@@ -28,9 +31,13 @@ class LockParams(Params, frozen=True, kw_only=True):
         UNSET
     )
     lock_type: (
-        Annotated[str, param("exclusive (the default) or shared", Spelling(option="--type", metavar="T"))] | UnsetType
+        Annotated[
+            str, param("exclusive (the default) or shared", Spelling(option="--type", metavar="T"), says=one_of(MODES))
+        ]
+        | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class UnlockParams(Params, frozen=True, kw_only=True):
@@ -41,6 +48,7 @@ class UnlockParams(Params, frozen=True, kw_only=True):
     )
     task_id: _ForTask
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class LockFilterParams(Params, frozen=True, kw_only=True):
@@ -66,9 +74,17 @@ class ContextSetParams(TaskParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     conflicts: (
-        Annotated[str, param("for the orchestrator: which of two conflicting writes holds, first or last")] | UnsetType
+        Annotated[
+            str,
+            param(
+                "for the orchestrator: which of two conflicting writes holds, first or last",
+                says=one_of(CONFLICT_RULES),
+            ),
+        ]
+        | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
@@ -76,31 +92,42 @@ class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
 
     description: Annotated[str, param("what was decided", Spelling(place="TEXT"))]
     risk: (
-        Annotated[str, param("low, medium or high; above what the agent may take, it becomes an escalation")]
+        Annotated[
+            str,
+            param("low, medium or high; above what the agent may take, it becomes an escalation", says=one_of(RISKS)),
+        ]
         | UnsetType
     ) = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
     """What was made, and how far it is."""
 
     path: Annotated[str, param("path below the project's folder or the task's, or a URI")]
-    type: Annotated[str, param("file, code, document, test_result or review_comment")] | UnsetType = UNSET
-    status: Annotated[str, param("draft, final or superseded")] | UnsetType = UNSET
+    type: (
+        Annotated[str, param("file, code, document, test_result or review_comment", says=one_of(ARTIFACT_TYPES))]
+        | UnsetType
+    ) = UNSET
+    status: Annotated[str, param("draft, final or superseded", says=one_of(ARTIFACT_STATUSES))] | UnsetType = UNSET
     description: Annotated[str, param("what it is", Spelling(metavar="T"))] | UnsetType = UNSET
     run: Run = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class PreflightParams(TaskParams, frozen=True, kw_only=True):
     """What the agent is about to do; without a point, the whole task."""
 
-    point: Annotated[str, param("read, write, command, network, iterations, duration, files or lines")] | UnsetType = (
-        UNSET
-    )
+    point: (
+        Annotated[
+            str, param("read, write, command, network, iterations, duration, files or lines", says=one_of(POINTS))
+        ]
+        | UnsetType
+    ) = UNSET
     subject: Annotated[str, param("path, command or host that it is about", Spelling(metavar="T"))] | UnsetType = UNSET
     amount: Annotated[int, param("how much will have been used in all", ge=0)] | UnsetType = UNSET
-    risk: Annotated[str, param("risk of what is decided: low, medium or high")] | UnsetType = UNSET
+    risk: Annotated[str, param("risk of what is decided: low, medium or high", says=one_of(RISKS))] | UnsetType = UNSET
     agent: Annotated[str, param("agent that would begin the task; else the caller")] | UnsetType = UNSET
     run: Run = UNSET
 

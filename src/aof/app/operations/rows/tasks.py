@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,11 +12,14 @@ from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
     Constraints,
+    Due,
+    ExpectedRev,
     Hop,
     IdempotencyKey,
     LeaseTime,
     Metadata,
     Owner,
+    Parent,
     Profile,
     Resource,
     Tags,
@@ -34,7 +37,7 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import Cli, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, Taught, param
 from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
@@ -51,7 +54,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
         msgspec.field(default_factory=list)
     )
-    parent_id: Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))] | UnsetType = UNSET
+    parent_id: Parent | UnsetType = UNSET
     tags: Tags = msgspec.field(default_factory=list)
     metadata: Metadata = msgspec.field(default_factory=dict)
     workflow: Annotated[str, param("workflow to pass through")] | UnsetType = UNSET
@@ -60,6 +63,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     profile: Profile | UnsetType = UNSET
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
+    due: Due | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
     max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
@@ -84,6 +88,24 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
+    keep: Annotated[bool, param("hold it beyond this session: your calls renew it, an hour each")] | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
+
+
+Clearable = Literal[
+    "description",
+    "owner",
+    "resource",
+    "due",
+    "parent",
+    "acceptance",
+    "constraints",
+    "profile",
+    "agent",
+    "role",
+    "team",
+    "tags",
+]
 
 
 class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +120,7 @@ class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
-    title: Annotated[str, param("new title")] | UnsetType = UNSET
+    title: Annotated[str, param("new title", says=FILLED)] | UnsetType = UNSET
     description: (
         Annotated[str, param("description, as Markdown; the work log stays", Spelling(metavar="T", stdin=True))]
         | UnsetType
@@ -112,6 +134,9 @@ class EditParams(ChangeParams, frozen=True, kw_only=True):
     resource: Resource | UnsetType = UNSET
     visibility: Visible | UnsetType = UNSET
     owner: Owner | UnsetType = UNSET
+    due: Due | UnsetType = UNSET
+    parent_id: Parent | UnsetType = UNSET
+    clear: Annotated[list[Clearable], param("field to take away")] | UnsetType = UNSET
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
@@ -146,14 +171,14 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         ),
         tier="core",
-        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "key", "actor"),
+        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "key", "actor"),
         tool_requires=("brief",),
     ),
     Operation(
         name="claim",
         parameters=ClaimParams,
         result=Claimed,
-        help="Take a task: one winner, under a lease that this session keeps alive.",
+        help="Take a task: one winner, under a lease that this session renews. What you hold is answered again.",
         effect="write",
         tool="aof_task_claim",
         verb="claim",
@@ -185,7 +210,18 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "summary", "outcome", "blockers", "acceptance", "tests", "caller_role", "run", "actor"),
+        tool_shows=(
+            "task_id",
+            "summary",
+            "outcome",
+            "blockers",
+            "acceptance",
+            "tests",
+            "caller_role",
+            "run",
+            "expect_rev",
+            "actor",
+        ),
         taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(
@@ -204,7 +240,7 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "body", "status", "reason", "run", "actor"),
+        tool_shows=("task_id", "body", "status", "reason", "run", "expect_rev", "actor"),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -217,7 +253,10 @@ ROWS: tuple[Operation, ...] = (
         verb="edit",
         cli=Cli(section="plan", order=20, example="aof edit 001 --priority critical"),
         tier="core",
-        tool_shows=("task_id", "title", "description", "priority", "routing", "metadata", "actor"),
+        tool_shows=(
+            *("task_id", "title", "description", "priority", "routing", "metadata"),
+            *("due", "parent_id", "clear", "expect_rev", "actor"),
+        ),
         ask=_edit,
     ),
     Operation(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved, Result
+from aof.app.operations.rows.fields import ExpectedRev
 from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, TaskParams, param
 from aof.app.workflows.view import Portrait
 
@@ -29,6 +30,12 @@ class OptionalWorkflowParams(Params, frozen=True, kw_only=True):
     """One workflow, or all of them."""
 
     name: Annotated[str, param("none: all of them", _NAME)] | UnsetType = UNSET
+
+
+class AttachParams(TaskParams, frozen=True, kw_only=True):
+    """Which task begins its workflow."""
+
+    expect_rev: ExpectedRev | UnsetType = UNSET
 
 
 class WorkflowCheck(Result, frozen=True, kw_only=True):
@@ -78,7 +85,7 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="workflow_attach",
-        parameters=TaskParams,
+        parameters=AttachParams,
         result=Moved,
         help="Start the workflow that a hand-written task names.",
         effect="write",

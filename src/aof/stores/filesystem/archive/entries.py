@@ -37,7 +37,7 @@ _MOST_BYTES = 16 * 1024 * _MIB
 _LARGEST_FILE = 4 * 1024 * _MIB
 _RATIO, _FREE = 300, 64 * _MIB  # packed bytes to unpacked ones, once there are more than a few
 _LONGEST, _DEEPEST = 4_096, 64
-_MACHINE = frozenset({"locks", "tmp"})
+_MACHINE = frozenset({"locks", "tmp", "push"})
 _PRIVATE = ("index.sqlite", "tokens.", "token.", "secret", "trust", ".secret", ".trust")
 _KINDS = {
     tarfile.LNKTYPE: "a link",

@@ -10,8 +10,8 @@ from aof.core.model.ids import is_task_id
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.io.paths import DIRECTORIES
 
-_TOP = ("events", "logs", "handoffs", "locks", "tmp", "runs", "archive")
-_SINGLE = ("tokens.json", ".gitattributes", "handoffs", "logs")
+_TOP = ("events", "logs", "handoffs", "locks", "tmp", "runs", "archive", "push")
+_SINGLE = ("tokens.json", ".gitattributes", "handoffs", "logs", "push")
 _MOST = 1_000
 _FIX = "put what it leads to in its place, or remove the link; AOF writes nothing through it"
 

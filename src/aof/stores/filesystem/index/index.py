@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aof.core.model.task import Task
     from aof.core.org.health.agent_health import AgentHealth
     from aof.ports.audit import AuditQuery
+    from aof.ports.lists import Place
     from aof.ports.store import Page
     from aof.stores.filesystem.store import FilesystemStore
 
@@ -45,22 +46,25 @@ class Index:
 
         def both(database: sqlite3.Connection) -> Page:
             found = database.execute(records, values).fetchall()
-            tasks = tuple(schema.record(text) for (text,) in found)
+            tasks = tuple(schema.record(text) for text, _ in found[: query.limit])
             if query.counted:
                 by_status = dict(database.execute(counts, values).fetchall())
             else:
                 by_status = dict(Counter(task.status for task in tasks))
-            return ports.Page(sum(by_status.values()), by_status, tasks)
+            end = (found[len(tasks) - 1][1], tasks[-1].id) if tasks and len(found) > len(tasks) else None
+            return ports.Page(sum(by_status.values()), by_status, tasks, end)
 
         return self._cache.ask(both)
 
-    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown]]:
-        """The same for who shows a list: counts, and of each task what a row needs."""
+    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown], Place | None]:
+        """The same for a list: counts, what a row needs of each task, and where the page ends if others follow."""
         counts, records, values = queries.asked(query)
 
-        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown]]:
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown], Place | None]:
             found = [Shown(*one) for one in database.execute(showing(records), values)]
-            return dict(database.execute(counts, values).fetchall()), found
+            page = found[: query.limit]
+            end = (page[-1].key, page[-1].id) if page and len(found) > len(page) else None
+            return dict(database.execute(counts, values).fetchall()), page, end
 
         return self._cache.ask(both)
 

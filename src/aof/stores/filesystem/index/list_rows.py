@@ -17,6 +17,7 @@ _FIELDS = (
     f"""CASE WHEN json_type(record, '$.workflow.template') IS NOT NULL THEN ({_AT_HOPS})
         ELSE coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent')) END""",
     "json_extract(record, '$.blocked.reason')",
+    "json_extract(record, '$.due')",
     "coalesce(json_extract(record, '$.archived'), 0)",
 )
 
@@ -24,7 +25,7 @@ _FIELDS = (
 class Shown:
     """One task of a list."""
 
-    __slots__ = ("agent", "folder", "id", "priority", "reason", "status", "title")
+    __slots__ = ("agent", "due", "folder", "id", "key", "priority", "reason", "status", "title")
 
     def __init__(  # noqa: PLR0917 - in the order of the columns
         self,
@@ -34,7 +35,9 @@ class Shown:
         priority: str,
         agent: str | None,
         reason: str | None,
+        due: str | None,
         archived: int,
+        key: str | int,
     ) -> None:
         self.id = id
         self.title = title
@@ -42,6 +45,8 @@ class Shown:
         self.priority = priority
         self.agent = agent
         self.reason = reason
+        self.due = due
+        self.key = key
         self.folder = "archive" if archived else status
 
     def row(self, state: str | None) -> Row:
@@ -53,10 +58,11 @@ class Shown:
             priority=self.priority,
             agent=self.agent,
             reason=self.reason,
+            due=self.due,
             state=state,
         )
 
 
 def showing(records: str) -> str:
-    """A statement that finds records, made into one that finds what is shown of them."""
-    return f"SELECT {', '.join(_FIELDS)} FROM ({records})"
+    """A statement that finds records and keys, made into one that finds what is shown of them, and their keys."""
+    return f"SELECT {', '.join(_FIELDS)}, key FROM ({records})"

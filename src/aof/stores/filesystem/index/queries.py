@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aof.core.model.lifecycle import FINISHED, STATUSES
-from aof.ports.lists import Query
+from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
+from aof.ports.lists import NEVER, OPEN, Query
 from aof.stores.filesystem.index import schema
 
 TYPE_CHECKING = False
@@ -33,6 +33,17 @@ HOLD = f"""UPDATE tasks SET held =
 RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
 _DAY = schema.DAY
+_CREATED, _UPDATED = "substr(turn, 2)", "json_extract(record, '$.updatedAt')"
+# What a page is ordered by, then by ID, as in `stores.base.selection`.
+_KEYS = {
+    "id": "0",
+    "schedule": "turn",
+    "created": _CREATED,
+    "updated": _UPDATED,
+    "due": f"ifnull(due, '{NEVER}')",
+    "title": "words",
+    "status": schema.folder_number(),
+}
 # The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
 NUMBERED = f"""WITH RECURSIVE days(first) AS (
     SELECT min(place) / {_DAY} * {_DAY} FROM tasks
@@ -49,21 +60,33 @@ def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
     values: dict[str, Any] = {}
     shared = list(_shared(query, values))
     every = [*shared, *_others(query, values)]
-    if not all(map(_storable, values.values())):
+    behind = tuple(_behind(query, values))
+    if not all(_storable(value) for value in values.values() if isinstance(value, str)):
         every = shared = ["0"]
     lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
-    limit = -1 if query.limit is None else min(query.limit, _MOST)
+    limit = -1 if query.limit is None else min(query.limit, _MOST) + 1  # one more tells whether others follow
     offset = min(query.offset, _MOST)
     counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
+    lanes = [" AND ".join((lane, *behind)) for lane in lanes]
     values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
     return counts, _page(query, lanes), values
 
 
 def _page(query: Query, lanes: list[str]) -> str:
-    by = "turn, " if query.order == "schedule" else ""
-    inner = f"SELECT * FROM (SELECT place, turn, record FROM tasks WHERE {{}} ORDER BY {by}place LIMIT :upto)"
+    way = " DESC" if query.reverse else ""
+    by = "" if query.order == "id" else f"key{way}, "
+    columns = f"place, {_KEYS[query.order]} AS key, record"
+    inner = f"SELECT * FROM (SELECT {columns} FROM tasks WHERE {{}} ORDER BY {by}place{way} LIMIT :upto)"
     together = " UNION ALL ".join(map(inner.format, lanes))
-    return f"SELECT record FROM ({together}) ORDER BY {by}{_NUMBER} LIMIT :limit OFFSET :offset"
+    return f"SELECT record, key FROM ({together}) ORDER BY {by}{_NUMBER}{way} LIMIT :limit OFFSET :offset"
+
+
+def _behind(query: Query, values: dict[str, Any]) -> Iterator[str]:
+    """What comes after a place in the order."""
+    if query.behind is None:
+        return
+    values["key"], values["number"] = query.behind[0], schema.place(schema.FOLDERS[0], query.behind[1])
+    yield f"({_KEYS[query.order]}, {_NUMBER}) {'<' if query.reverse else '>'} (:key, :number)"
 
 
 def _counted(lanes: list[str]) -> str:
@@ -72,8 +95,20 @@ def _counted(lanes: list[str]) -> str:
 
 
 def _is_tallied(query: Query) -> bool:
-    single = query.open_hops or query.open_handoffs
-    return query.tag is None and query.search is None and query.parent_id is None and not single
+    return not any(
+        (
+            query.tag is not None,
+            query.search is not None,
+            query.parent_id is not None,
+            query.priority is not None,
+            query.unfinished,
+            query.open_hops,
+            query.open_handoffs,
+            query.created != OPEN,
+            query.updated != OPEN,
+            query.due != OPEN,
+        )
+    )
 
 
 def _tallied(query: Query, shared: list[str]) -> str:
@@ -148,6 +183,19 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
     if query.parent_id is not None:
         values["parent"] = query.parent_id
         yield "parent = :parent"
+    if query.priority is not None:
+        values["priority"] = priority_rank(query.priority)
+        yield "CAST(substr(turn, 1, 1) AS INTEGER) = :priority"
+    if query.unfinished:
+        yield f"status {_UNFINISHED}"
+    spans = (("created", _CREATED, query.created), ("updated", _UPDATED, query.updated), ("due", "due", query.due))
+    for name, column, (since, before) in spans:
+        if since is not None:
+            values[f"{name}_since"] = since
+            yield f"{column} >= :{name}_since"
+        if before is not None:
+            values[f"{name}_before"] = before
+            yield f"{column} < :{name}_before"
 
 
 def _storable(text: str) -> bool:

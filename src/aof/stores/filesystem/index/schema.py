@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from aof.core.model import workflow_state
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
+from aof.core.model.times import end_of
 from aof.stores.filesystem.index import codec
 
 TYPE_CHECKING = False
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from aof.core.model.task import Task
 
-VERSION: Final = 6
-BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
+VERSION: Final = 7
 FOLDERS: Final = (*STATUSES, "archive")
+BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
 DAY: Final = 1 << _NUMBER_BITS  # places that a day of IDs has
 OVER: Final = FINISHED | {"archive"}
@@ -32,6 +33,7 @@ _FREE, _MUST_NOT_START = 0, 2
 
 # `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
 # 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken.
+# `due` is the moment at which a due date is over.
 # `handed` of a task with open handoffs: who has accepted one and works under it without a lease.
 # `tallies` says how many tasks are alike in all that its columns name.
 TABLES: Final = """
@@ -39,13 +41,14 @@ CREATE TABLE meta (version INTEGER, day TEXT, position INTEGER, seq INTEGER, dig
 CREATE TABLE tasks (
   place INTEGER PRIMARY KEY, status TEXT, turn TEXT, words TEXT, whose, tags TEXT, parent TEXT, resource,
   waits_until TEXT, key TEXT, waits_for_children INTEGER, held INTEGER, hidden INTEGER, record TEXT, hops TEXT,
-  handed TEXT
+  handed TEXT, due TEXT
 );
 CREATE INDEX by_wait ON tasks (waits_until) WHERE held IS NOT NULL AND waits_until IS NOT NULL;
 CREATE INDEX by_whose ON tasks (whose) WHERE whose <> 0;
 CREATE INDEX by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX by_hops ON tasks (hops) WHERE hops IS NOT NULL;
 CREATE INDEX by_handed ON tasks (handed) WHERE handed IS NOT NULL;
+CREATE INDEX by_due ON tasks (due) WHERE due IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
 CREATE TABLE tallies (
@@ -56,7 +59,7 @@ CREATE TABLE tallies (
 # Binding a None is slow in Python's sqlite3, so 0 is bound where a value is rarely there.
 INSERT: Final = """INSERT INTO tasks VALUES
   (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?,
-   nullif(?, 0), nullif(?, 0))"""
+   nullif(?, 0), nullif(?, 0), nullif(?, 0))"""
 
 
 def _alike(row: str) -> str:
@@ -111,6 +114,11 @@ def number(column: str = "place") -> str:
     return f"{column} & {(1 << _ID_BITS) - 1}"
 
 
+def folder_number() -> str:
+    """The expression for the number of a row's folder."""
+    return f"place >> {_ID_BITS}"
+
+
 def name(column: str = "place") -> str:
     """The expression for a task's ID."""
     day = f"({column} >> {_NUMBER_BITS} & {(1 << _ID_BITS - _NUMBER_BITS) - 1})"
@@ -153,6 +161,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         (record or codec.encode_task(task)).decode(),
         hops,
         BETWEEN.join(("", *workflow_state.takers(task), "")) if task.handoffs else 0,
+        end_of(task.due) if task.due is not None else 0,
     )
 
 
@@ -172,7 +181,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(
         [
             (status, place >= archive, hidden, whose, resource, held, until != 0)
-            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _, _ in made
+            for place, status, _, _, whose, _, _, resource, until, _, _, held, hidden, _, _, _, _ in made
         ]
     )
 

@@ -65,6 +65,7 @@ class Paths:
         self.tokens = f"{root}/tokens.json"
         self.runs = f"{root}/runs"
         self.handoffs = f"{root}/handoffs"
+        self.push = f"{root}/push"
         self.temporary = f"{root}/tmp"  # noqa: S108 - inside the data directory
         self._folders = {status: f"{root}/tasks/{status}/" for status in STATUSES} | {
             "archive": f"{root}/archive/tasks/"

@@ -9,7 +9,8 @@ import os
 from typing import TYPE_CHECKING
 
 from aof.core.errors.base import AofError
-from aof.core.model.run import Heartbeat, Run, RunResult
+from aof.core.model import workflow_state
+from aof.core.model.run import Heartbeat, Run, RunResult, attributed
 from aof.core.model.task import Task
 from aof.stores.filesystem.io import measure
 from aof.stores.filesystem.loaded_task import Loaded
@@ -46,7 +47,10 @@ class RecordQuestions:
         task = self.task(task_id.partition("/")[0])
         if task is None:
             return None
-        return self._store.files.read_result(task_id, archived=task.archived)
+        found = self._store.files.read_result(task_id, archived=task.archived)
+        if isinstance(found, RunResult) and not found.run_id:
+            return attributed(found, dict(workflow_state.held_leases(task)).get(task_id))
+        return found
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """The last sign of life."""

@@ -160,6 +160,13 @@ def _move(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
     return (folder, False) if written == expected else (None, True)
 
 
+def _said(task: Task, origin: Task, theirs: Task) -> tuple[str | None, bool]:
+    """The status that a person wrote into the file where it lay; and whether the log has moved the task meanwhile."""
+    if theirs.archived or theirs.status in (origin.status, task.status):
+        return None, False
+    return (theirs.status, False) if origin.status == task.status else (None, True)
+
+
 def _edited(examined: Examined, events: list[Event], task: Task, changed: list[Found], alone: Found | None) -> None:
     """Merge each changed file: against the version that it was edited from."""
     merge = Merge(task)
@@ -175,6 +182,8 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
         clashes = merge.add(origin, theirs)
         if one is alone:
             status, clash = _move(task, one.folder, folder_of(origin))
+            if status is None and not clash:
+                status, clash = _said(task, origin, theirs)
             clashes |= {"status"} if clash else set()
         conflicts |= clashes
         if clashes or one.folder in kept:

@@ -8,7 +8,14 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.documents.charter.examination import CharterChecked
 from aof.app.documents.charter.service import CharterShown
-from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Extra, Family, Operation, Params, Spelling, one_of, param
+from aof.core.documents.charter.model import (
+    CONTRACT_STATUSES,
+    CROSS_REVIEW_MODES,
+    DECISION_MODES,
+    HANDSHAKE_STATUSES,
+    RISK_TIERS,
+)
 
 _CHARTER = Family(
     verb="charter",
@@ -24,7 +31,9 @@ class CharterFields(Params, frozen=True, kw_only=True):
     session_id: Annotated[str, param("ID of the session, unique in the project")] | UnsetType = UNSET
     project: Annotated[str, param("the project")] | UnsetType = UNSET
     milestone: Annotated[str, param("what the session works towards")] | UnsetType = UNSET
-    risk_tier: Annotated[str, param("Low, Medium or High", Spelling(option="--risk"))] | UnsetType = UNSET
+    risk_tier: (
+        Annotated[str, param("Low, Medium or High", Spelling(option="--risk"), says=one_of(RISK_TIERS))] | UnsetType
+    ) = UNSET
     participants: (
         Annotated[
             list[str],
@@ -46,11 +55,19 @@ class CharterFields(Params, frozen=True, kw_only=True):
     contract: Annotated[str, param("file that several lanes build against")] | UnsetType = UNSET
     contract_owner: Annotated[str, param("who owns the contract")] | UnsetType = UNSET
     contract_tests: Annotated[str, param("tests that validate the contract")] | UnsetType = UNSET
-    contract_status: Annotated[str, param("Not started, Draft or Locked")] | UnsetType = UNSET
-    decision_mode: Annotated[str, param("consent, quorum or maintainer-adjudicated")] | UnsetType = UNSET
+    contract_status: (
+        Annotated[str, param("Not started, Draft or Locked", says=one_of(CONTRACT_STATUSES))] | UnsetType
+    ) = UNSET
+    decision_mode: (
+        Annotated[str, param("consent, quorum or maintainer-adjudicated", says=one_of(DECISION_MODES))] | UnsetType
+    ) = UNSET
     objection_window: Annotated[str, param("how long objections may take, such as '1 cycle'")] | UnsetType = UNSET
     cross_review_mode: (
-        Annotated[str, param("aspirational or mandatory", Spelling(option="--cross-review"))] | UnsetType
+        Annotated[
+            str,
+            param("aspirational or mandatory", Spelling(option="--cross-review"), says=one_of(CROSS_REVIEW_MODES)),
+        ]
+        | UnsetType
     ) = UNSET
     merge_policy: Annotated[str, param("when work is merged")] | UnsetType = UNSET
     test_policy: Annotated[str, param("which tests must pass")] | UnsetType = UNSET
@@ -106,7 +123,9 @@ class Handshake(Params, frozen=True, kw_only=True):
     """Who signs, and with which reservations."""
 
     agent: _AS = UNSET
-    status: Annotated[str, param("'Accepted' or 'Accepted with reservations'")] | UnsetType = UNSET
+    status: (
+        Annotated[str, param("'Accepted' or 'Accepted with reservations'", says=one_of(HANDSHAKE_STATUSES))] | UnsetType
+    ) = UNSET
     notes: Annotated[str, param("reservations, or what the maintainer should know")] | UnsetType = UNSET
 
 

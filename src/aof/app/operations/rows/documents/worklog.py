@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 
 from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
-from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, one_of, param
 from aof.documents.worklog.envelope import EntryEnvelope
+from aof.documents.worklog.forms import PROPOSAL_STATUSES, STATUSES
 from aof.documents.worklog.model import EventType
 
 _WORKLOG = Family(
@@ -65,7 +66,11 @@ class WorklogAdd(Params, frozen=True, kw_only=True):
     body: Body = UNSET
     task: Task = UNSET
     status: (
-        Annotated[str, param("of a handoff: In progress, Ready for review, Ready for merge or Complete")] | UnsetType
+        Annotated[
+            str,
+            param("of a handoff: In progress, Ready for review, Ready for merge or Complete", says=one_of(STATUSES)),
+        ]
+        | UnsetType
     ) = UNSET
     changed: (
         Annotated[list[str], param("changed file, or none", Spelling(option="--changed", metavar="F"))] | UnsetType
@@ -93,7 +98,15 @@ class WorklogAdd(Params, frozen=True, kw_only=True):
     rollback: Annotated[str, param("how to undo what is proposed", Spelling(metavar="T"))] | UnsetType = UNSET
     deadline: Annotated[str, param("until when somebody may object", Spelling(metavar="T"))] | UnsetType = UNSET
     proposal_status: (
-        Annotated[str, param("proposal: open, accepted, rejected or superseded", Spelling(metavar="S"))] | UnsetType
+        Annotated[
+            str,
+            param(
+                "proposal: open, accepted, rejected or superseded",
+                Spelling(metavar="S"),
+                says=one_of(PROPOSAL_STATUSES),
+            ),
+        ]
+        | UnsetType
     ) = UNSET
     decides: Annotated[str, param("who must decide what is escalated", Spelling(metavar="A"))] | UnsetType = UNSET
     links: Links = UNSET

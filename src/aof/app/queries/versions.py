@@ -1,0 +1,76 @@
+"""Two versions of one task side by side: the one that a caller has seen, and the one that there is now.
+
+Must not decide anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aof.app.queries import history
+from aof.core.errors.base import AofError
+from aof.core.errors.tasks import RevisionConflict
+from aof.ports.store import Store
+
+_LONG: Final = 500  # characters of a text that an error repeats
+_WORDS: Final = 40  # characters of a value in its message
+_NAMED: Final = 3  # fields that its message names
+_ALWAYS: Final = ("rev", "updatedAt", "title", "status")
+_NOT_TOLD: Final = frozenset({"lease", "key", "requests"})
+
+
+def compared(store: Store, outdated: RevisionConflict) -> RevisionConflict:
+    """The refusal with both versions: what is always of interest, and the fields that differ."""
+    task_id, details = outdated.details["task_id"], outdated.details
+    now = _version(store, task_id, details["current_rev"])
+    seen = _version(store, task_id, details["expected_rev"])
+    if now is None or seen is None or seen["rev"] != details["expected_rev"]:
+        expected: dict[str, Any] = {"rev": details["expected_rev"], "state": "unknown"}
+        shown = {name: now[name] for name in _ALWAYS} if now is not None else {"rev": details["current_rev"]}
+        message = f"{outdated.message}, which never was a revision of it"
+        return _refusal(outdated, message, expected, shown)
+    differ = [name for name in (seen | now) if name not in _NOT_TOLD and seen.get(name) != now.get(name)]
+    names = list(dict.fromkeys((*_ALWAYS, *differ)))
+    changed = [name for name in differ if name not in ("rev", "updatedAt", "lastTransitionAt")]
+    told = "; ".join(f"{name} was {_short(seen, name)}, is {_short(now, name)}" for name in changed[:_NAMED])
+    message = f"{outdated.message}{f': {told}' if told else ''}"
+    return _refusal(outdated, message, _part(seen, names), _part(now, names))
+
+
+def _refusal(
+    outdated: RevisionConflict, message: str, expected: dict[str, Any], current: dict[str, Any]
+) -> RevisionConflict:
+    return RevisionConflict(
+        message,
+        outdated.hint,
+        outdated.call,
+        task_id=outdated.details["task_id"],
+        expected=expected,
+        current=current,
+    )
+
+
+def _version(store: Store, task_id: str, rev: int) -> dict[str, Any] | None:
+    try:
+        return history.portrait(history.task_at(store, task_id, rev))
+    except AofError:
+        return None
+
+
+def _part(version: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: _bounded(version.get(name)) for name in names}
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONG:
+        return f"{value[:_LONG]}… ({len(value):,} characters)"
+    shown = repr(value)
+    return value if len(shown) <= _LONG else f"{shown[:_LONG]}…"
+
+
+def _short(version: dict[str, Any], name: str) -> str:
+    """A value in a sentence."""
+    value = version.get(name)
+    text = "nothing" if value in (None, "", [], (), {}) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= _WORDS else f"{text[:_WORDS]}…"

@@ -1,0 +1,123 @@
+"""A claim that outlives its session: clients that open a session for each call can claim, work and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from aof.app.fabric import Fabric
+from aof.core.model.times import millis
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support.waiting import eventually
+from tests.surfaces.doors import Refusal, http_server, mcp_session, new_token, of_tool
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    """A data directory that agents use over MCP."""
+    root, _ = init_data_dir(tmp_path / ".aof")
+    with open_fabric(root, actor="pm") as fabric:
+        yield fabric
+
+
+def _root(fabric: Fabric) -> Path:
+    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+
+
+def _once(fabric: Fabric, tool: str, /, *words: str, actor: str = "ada", **given: Any) -> Any:
+    """One call in a session of its own, on a server process of its own."""
+    with mcp_session(_root(fabric), words=words, actor=actor) as (portal, client):
+        return of_tool(portal.call(client.call_tool, tool, given))
+
+
+@contextmanager
+def _over_http(url: str, token: str, mode: str, **headers: str) -> Iterator[Any]:
+    sent = {"Authorization": f"Bearer {token}", **headers}
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=sent))
+        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
+            yield lambda tool, **given: of_tool(portal.call(client.call_tool, tool, given))
+
+
+@pytest.mark.parametrize("how", ["the claim says so", "the connection says so"])
+def test_on_stdio_a_kept_claim_is_worked_on_and_completed_in_later_processes(fabric: Fabric, how: str) -> None:
+    task_id = fabric.create("Over several sessions", review=False).task_id
+    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)  # a name alone would not be enough
+    words = ("--keep",) if how == "the connection says so" else ()
+    keep: dict[str, Any] = {} if words else {"keep": True}
+    claimed = _once(fabric, "aof_task_claim", *words, taskId=task_id, **keep)
+    assert claimed["kept"]
+    assert millis(claimed["expiresAt"]) - fabric.now() > HOUR * 0.9
+    assert fabric.get(task_id).status == "in-progress"
+    again = _once(fabric, "aof_task_claim", *words, taskId=task_id, **keep)
+    assert (again["runId"], again["held"]) == (claimed["runId"], True)
+    stranger = _once(fabric, "aof_task_complete", *words, actor="bob", taskId=task_id, summary="Mine.")
+    assert isinstance(stranger, Refusal)
+    assert stranger.code == "not_lease_holder"
+    assert _once(fabric, "aof_task_update", *words, taskId=task_id, body="# Half\n")["bodyUpdated"]
+    assert _once(fabric, "aof_task_complete", *words, taskId=task_id, summary="Whole.")["status"] == "done"
+    assert fabric.get(task_id).last_run == claimed["runId"]
+
+
+def test_on_stdio_a_claim_that_refuses_to_be_kept_ends_with_its_session(fabric: Fabric) -> None:
+    task_id = fabric.create("One session").task_id
+    claimed = _once(fabric, "aof_task_claim", "--keep", taskId=task_id, keep=False)
+    assert "kept" not in claimed
+    eventually(lambda: fabric.get(task_id).lease is None)
+    error = fabric.get(task_id).last_error
+    assert error is not None
+    assert error.code == "no_completion_report"
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("secrets", ["asked for", "not asked for"])
+def test_over_http_the_token_is_what_a_kept_claim_is_known_by(fabric: Fabric, mode: str, secrets: str) -> None:
+    root = _root(fabric)
+    if secrets == "asked for":
+        (root / "aof.toml").write_text('schemaVersion = 1\nmaintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
+    task_id = fabric.create("By token", review=False).task_id
+    ada, eve = (new_token(root, name, "agent") for name in ("ada", "eve"))
+    with http_server(root) as url:
+        with _over_http(url, ada, mode, **{"AOF-Keep": "true"}) as ask:
+            claimed = ask("aof_task_claim", taskId=task_id)
+        assert claimed["kept"]
+        assert "secret" not in claimed
+        with _over_http(url, eve, mode) as ask:
+            assert ask("aof_task_complete", taskId=task_id).code in ("not_lease_holder", "unauthenticated")
+            assert ask("aof_task_complete", taskId=task_id, run=claimed["runId"]).code in (
+                "actor_mismatch",
+                "unauthenticated",
+            )
+        with _over_http(url, ada, mode) as ask:
+            assert ask("aof_task_claim", taskId=task_id)["runId"] == claimed["runId"]
+        with _over_http(url, ada, mode) as ask:
+            assert ask("aof_task_complete", taskId=task_id, summary="Done.")["status"] == "done"
+
+
+def test_a_look_at_the_task_renews_a_kept_claim_for_its_holder_only(fabric: Fabric) -> None:
+    task_id = fabric.create("Looked at").task_id
+    fabric.as_actor("ada").claim(task_id, agent="ada", keep=True, ttl=60)
+    first = fabric.lease_ends([task_id])[task_id]
+    _once(fabric, "aof_task_show", actor="bob", taskId=task_id)
+    assert fabric.lease_ends([task_id])[task_id] == first
+    _once(fabric, "aof_task_show", taskId=task_id)
+    assert fabric.lease_ends([task_id])[task_id] > first
+
+
+def test_where_secrets_are_asked_for_a_session_without_a_token_cannot_keep_a_claim(fabric: Fabric) -> None:
+    (_root(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
+    task_id = fabric.create("Proven").task_id
+    refused = _once(fabric, "aof_task_claim", "--keep", taskId=task_id)
+    assert isinstance(refused, Refusal)
+    assert (refused.code, fabric.get(task_id).status) == ("unauthenticated", "ready")
+    assert _once(fabric, "aof_task_claim", "--keep", taskId=task_id, keep=False)["runId"]
