@@ -24,7 +24,7 @@ _OWN = {
 _PARTS = {
     "as_actor", "as_run", "claimable", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of",
     "org_load", "org_report", "own_run", "remark", "renew_kept", "resolve", "running", "settle", "speaks_for_others",
-    "workflows",
+    "portable_follow", "workflows",
     "branches", "catch_up", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 
@@ -105,7 +106,7 @@ def test_a_cycle_is_refused_by_the_call_that_would_close_it(room: Room, fabric: 
     def join(one: str, other: str) -> object:
         return fabric.dep_add(one, other) if kind == "dependency" else fabric.link(one, "parent", other)
 
-    for one, other in zip(ids, ids[1:], strict=False):
+    for one, other in itertools.pairwise(ids):
         join(one, other)
     refused = room.refused("dependency_cycle", join, ids[-1], ids[0])
     assert ids[0] in refused.message
