@@ -15,20 +15,6 @@ if TYPE_CHECKING:
 _GARBAGE = 100_000  # objects more than were freed, before anybody looks for cycles: no short call makes so many
 
 
-class _Unneeded:
-    """Keeps msgspec from loading `typing_extensions` while it loads itself: `typing` has all that it needs.
-
-    That package is there wherever pydantic is, and brings `inspect` and others with it: a tenth of a call's time.
-    """
-
-    @staticmethod
-    def find_spec(name: str, *_where: object) -> None:
-        """Say that there is none, to nobody but msgspec."""
-        loading = sys.modules.get("msgspec._utils") if name == "typing_extensions" else None
-        if loading is not None and not hasattr(loading, "get_class_annotations"):
-            raise ModuleNotFoundError(name)
-
-
 def main() -> NoReturn:
     """Run one command line in a process of its own, which ends as soon as all is said.
 
@@ -37,7 +23,6 @@ def main() -> NoReturn:
     """
     gc.set_threshold(_GARBAGE)
     lazy_imports.install()
-    sys.meta_path.insert(0, _Unneeded)
     from aof.adapters.cli.main import main as run  # noqa: PLC0415 - after the hook
 
     code = run()

@@ -12,7 +12,7 @@ from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.run import RunResult
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.ports.store import Scope, Store
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.store import FilesystemStore

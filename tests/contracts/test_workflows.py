@@ -7,7 +7,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.ports.store import Store
 from aof.stores.base.fold import fold
 from aof.stores.memory.workflows import FixedWorkflows

@@ -24,7 +24,7 @@ from aof.core.errors.base import AofError
 from aof.core.errors.storage import LockTimeout
 from aof.core.messages.message import Message
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.snapshot import Action, Plan, Snapshot
+from aof.core.scheduling.view import Action, Plan, Snapshot
 from aof.entrypoints import daemon
 from aof.entrypoints.bootstrap import open_fabric
 from aof.entrypoints.daemon import Service

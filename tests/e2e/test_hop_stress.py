@@ -12,7 +12,7 @@ import pytest
 from aof.adapters.runners.processes import of_run
 from aof.app.fabric import Fabric
 from aof.core.model.events import Event
-from aof.core.model.workflow_state import ENDED, workflow_of
+from aof.core.model.workflow import ENDED, workflow_of
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import SETTINGS, Up, directory, having, workflow
 

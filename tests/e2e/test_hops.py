@@ -15,7 +15,7 @@ import pytest
 from aof.adapters.runners.processes import of_run
 from aof.core.model.events import Event
 from aof.core.model.ids import attempt_of
-from aof.core.model.workflow_state import Workflow, workflow_of
+from aof.core.model.workflow import Workflow, workflow_of
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.served import freeze
 from tests.support.service import SETTINGS, Up, chart, directory, having, lives, workflow

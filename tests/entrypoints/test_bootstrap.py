@@ -8,7 +8,7 @@ import pytest
 
 from aof.core.errors.storage import UnsupportedFilesystem
 from aof.entrypoints import bootstrap
-from aof.stores.filesystem.io.mounts import file_system
+from aof.stores.filesystem.io.system import file_system
 
 
 def test_a_network_file_system_is_refused_unless_the_settings_allow_it(

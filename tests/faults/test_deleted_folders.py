@@ -14,7 +14,7 @@ from aof.core.errors.storage import LockTimeout
 from aof.entrypoints.bootstrap import diagnose, open_fabric
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.log.writer import LOCK
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.recovery.journal import boot_id
 from tests.support.clock import ManualClock
 from tests.support.indexes import store_of
 from tests.support.invariants import check_invariants, check_it_goes_on

@@ -179,7 +179,7 @@ for task_id in told:
 fabric.create("There is space again")
 fabric.close()
 from tests.support.invariants import check_invariants
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.recovery.journal import boot_id
 folded = check_invariants(root, boot=boot_id())
 assert set(told) <= folded.keys()
 check_invariants(root, boot="next")

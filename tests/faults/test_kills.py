@@ -21,7 +21,7 @@ from aof.core.model.events import Event
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.recovery.journal import boot_id
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.processes import SharedClock, Worker, hear_any, outcome, together
 from tests.support.requirements import requirement

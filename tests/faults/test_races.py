@@ -17,7 +17,7 @@ from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import CancelRequested, KeyConflict, NothingReady
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.recovery.journal import boot_id
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
 from tests.support.processes import outcome, together

@@ -13,8 +13,8 @@ from aof.core.errors.guards import ContextConflict, FileLocked
 from aof.core.model.policy import Policy
 from aof.core.model.task import FileLock
 from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.index.questions import IndexQuestions
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.questions import IndexQuestions
+from aof.stores.filesystem.recovery.journal import boot_id
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants

@@ -13,7 +13,7 @@ import pytest
 from aof.core.errors.tasks import DependencyCycle, TaskNotFound
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.lists import Query
-from aof.stores.filesystem.recovery.checkpoint import boot_id
+from aof.stores.filesystem.recovery.journal import boot_id
 from tests.support.invariants import check_invariants
 from tests.support.processes import SharedClock, outcome, together
 from tests.support.requirements import requirement

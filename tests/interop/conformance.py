@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from aof.adapters.mcp.http import McpOverHttp
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.core.errors.base import AofError
 
 Context = ServerRequestContext[Any, Any]

@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 
 from aof.core.errors.base import AofError
 from aof.core.model import commands as c
-from aof.core.model.workflow_state import ENDED, HopState, Workflow, workflow_of
-from aof.core.workflows.flow import state_of
+from aof.core.model.workflow import ENDED, HopState, Workflow, workflow_of
 from aof.core.workflows.template_validation import check
+from aof.core.workflows.transaction import state_of
 from tests.support.world import World
 
 REVIEW: dict[str, Any] = {

@@ -25,7 +25,7 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.tasks.graph import readiness
 from aof.core.tasks.normalized_status import Normalized, normalized_status
 

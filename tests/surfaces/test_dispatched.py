@@ -13,7 +13,7 @@ import pytest
 import ryaml
 
 from aof.adapters.runners.processes import of_run
-from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory, lives, scripted
 from tests.surfaces.doors import OnTheCommandLine, OverMcp, Refusal, mcp_door, mcp_session, of_tool
@@ -57,9 +57,10 @@ def cli(mcp: OverMcp) -> OnTheCommandLine:
 
 @pytest.fixture
 def team(mcp: OverMcp) -> None:
-    """An org chart; JSON is YAML."""
+    """An org chart, whose commands are trusted; JSON is YAML."""
     (mcp.root / "org").mkdir(exist_ok=True)
     (mcp.root / "org/org-chart.yaml").write_text(json.dumps(CHART), encoding="utf-8")
+    trust_data_dir(mcp.root)
 
 
 def dispatch(mcp: OverMcp, **given: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from aof.app.fabric import Fabric
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.messages import prefixed, report, update
 from tests.support.service import Up, chart, scripted, workflow

@@ -23,8 +23,8 @@ _OWN = {
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.
 _PARTS = {
     "as_actor", "as_run", "claimable", "close", "events", "follow", "get", "held_back", "now", "on_behalf_of",
-    "org_load", "org_report", "own_run", "remark", "renew_kept", "resolve", "running", "settle", "speaks_for_others",
-    "portable_follow", "workflows",
+    "org_load", "org_report", "own_run", "portable_follow", "remark", "renew_kept", "resolve", "running", "settle",
+    "speaks_for_others", "workflows",
     "branches", "catch_up", "handoff_inbox", "lease_ends", "relatives", "tasks", "turn_began", "turn_ended",
 }  # fmt: skip
 

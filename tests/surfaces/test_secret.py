@@ -17,7 +17,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 import aof
-from aof.adapters.mcp.secrets import SECRETS
+from aof.adapters.mcp.tools import SECRETS
 from aof.app.fabric import Fabric
 from aof.app.operations.error_payload import wire_names
 from aof.core.errors.base import AofError, Call

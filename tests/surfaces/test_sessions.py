@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from aof.app.fabric import Fabric
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.portable import valid
 from tests.support.requirements import requirement

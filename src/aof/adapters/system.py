@@ -13,22 +13,17 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 class SystemClock:
     """Keeps the contract of `ports.clock.Clock`."""
 
+    monotonic = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
     def now(self) -> int:
         """The wall clock in UTC milliseconds."""
         return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        """Seconds that never run backwards."""
-        return time.monotonic()
 
     def boot(self) -> lease_clock.Boot | None:
         """The count since the machine's start, where the system tells one start from the next."""
         started = _boot_id()
         return lease_clock.Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
-
-    def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
-        time.sleep(seconds)
 
 
 @cache

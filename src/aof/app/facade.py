@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aof.app.documents.conflicts.service import Conflicts, ConflictShown, Posted
     from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
+    from aof.app.fabric import Services
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
-    from aof.app.runs.claimed_run import ClaimedRun
-    from aof.app.runs.grant import Grant
+    from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
-    from aof.app.services import Services
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group

@@ -10,7 +10,7 @@ from types import ModuleType
 from aof._support import lazy_imports
 from aof.adapters.notify import fan_out
 from aof.adapters.system import SystemClock
-from aof.app.commands import own_run
+from aof.app.commands import identity
 from aof.app.fabric import Fabric
 from aof.app.maintenance import service
 from aof.config import Settings, default_text, load_settings
@@ -24,11 +24,8 @@ from aof.stores.filesystem import read_only
 from aof.stores.filesystem.archive import transfer
 from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.mounts import file_system, is_remote
-from aof.stores.filesystem.io.os_errors import clearly
-from aof.stores.filesystem.records.charter_gates import CharterGates
-from aof.stores.filesystem.records.org_path import OrgPath
-from aof.stores.filesystem.records.workflow_path import WorkflowPath
+from aof.stores.filesystem.io.system import clearly, file_system, is_remote
+from aof.stores.filesystem.records.places import CharterGates, OrgPath, WorkflowPath
 from aof.stores.filesystem.store import FilesystemStore
 
 TYPE_CHECKING = False
@@ -143,14 +140,14 @@ def deliveries() -> ModuleType:
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
-    own_run.refuse_in_run("change which commands are trusted", os.environ)
+    identity.refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
     trust_file(root).save(declared_commands(root) if commands is None else commands, times.iso(SystemClock().now()))
 
 
 def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
     """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
-    own_run.refuse_in_run("change which commands are trusted", os.environ)
+    identity.refuse_in_run("change which commands are trusted", os.environ)
     return trust_file(find_data_dir(data_dir)).revoke()
 
 

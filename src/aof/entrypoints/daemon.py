@@ -33,7 +33,7 @@ from aof.core.errors.base import AofError
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.model.workflow_state import HopState, leases, workflow_of
+from aof.core.model.workflow import HopState, leases, workflow_of
 from aof.core.scheduling.crew import STARTED, Nobody
 from aof.core.tasks.graph import retry_at
 
@@ -212,7 +212,8 @@ class Service:
         now = self._clock.monotonic()
         moments = {"tick": self._due, "scan": self._scan_at, "take_in": self._touched_at if self._touched else None}
         moments["documents"] = self._documents_at
-        waits = [max(at - now, self._faults.wait(("job", name))) for name, at in moments.items() if at is not None]
+        rests = self._faults.waiting("job")
+        waits = [max(at - now, rests.get(("job", name), 0.0)) for name, at in moments.items() if at is not None]
         waits += self._poll()
         if self._watch is None:
             waits.append(_WITHOUT_INOTIFY)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.commands.own_run import refuse_in_run
+from aof.app.commands.identity import refuse_in_run
 from aof.core.errors.org import NotAllowed
 from aof.entrypoints.bootstrap import own_secret
 

@@ -11,9 +11,9 @@ from aof.app.scheduler.tick import Tick
 from aof.config import HandoffSettings, Settings
 from aof.core.model.policy import Policy
 from aof.core.model.times import iso
-from aof.core.scheduling.snapshot import Action
+from aof.core.scheduling.view import Action
 from aof.stores.filesystem.records.handoffs import Handoffs
-from aof.stores.filesystem.records.org_path import OrgPath
+from aof.stores.filesystem.records.places import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
 from tests.app.commands.test_notifications import Recorder

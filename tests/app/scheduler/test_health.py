@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aof.app.scheduler.health import Health
+from aof.app.scheduler.housekeeping import Health
 from aof.core.model.org_chart import Agent
 from aof.core.org.health.agent_health import Watch, checked
-from aof.core.scheduling.snapshot import Snapshot
+from aof.core.scheduling.view import Snapshot
 from tests.support.handoff_team import HandoffTeam, started
 from tests.support.requirements import requirement
 

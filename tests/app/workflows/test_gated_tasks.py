@@ -12,7 +12,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
-from aof.core.model.workflow_state import Workflow, workflow_of
+from aof.core.model.workflow import Workflow, workflow_of
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.memory.org import FixedChart
 from aof.stores.memory.workflows import FixedWorkflows

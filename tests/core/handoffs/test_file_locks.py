@@ -12,7 +12,7 @@ from aof.core.errors.guards import FileLocked
 from aof.core.handoffs.file_locks import LockFiles, UnlockFiles
 from aof.core.model import commands as c
 from aof.core.model.records import Decision
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.validation.project_paths import normalised, overlap
 from tests.support.world import MINUTE, World
 

@@ -9,8 +9,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
 from aof.core.org.chart.validation import judge
-from aof.core.org.routing import route
-from aof.core.org.work_profile import WorkProfile
+from aof.core.org.routing import WorkProfile, route
 from aof.stores.filesystem.records.org_chart import OrgFile
 from tests.core.org.test_reference import REFERENCE
 

@@ -13,8 +13,7 @@ from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Routing
 from aof.core.org.capacity import full
 from aof.core.org.chart.validation import judge
-from aof.core.org.routing import Route, pools, refusal, route, stranded
-from aof.core.org.work_profile import WorkProfile, work_of
+from aof.core.org.routing import Route, WorkProfile, pools, refusal, route, stranded, work_of
 from aof.core.validation.required_capabilities import bad_capabilities, required
 from tests.support.requirements import requirement
 from tests.support.team import chart_of

@@ -15,11 +15,10 @@ from aof.core.model.policy import Policy, SchedulingPolicy
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import workflow_of
-from aof.core.scheduling.crew import Crew
-from aof.core.scheduling.org_crew import crew_of
+from aof.core.model.workflow import workflow_of
+from aof.core.scheduling.crew import Crew, crew_of
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.snapshot import Action, Plan, Snapshot
+from aof.core.scheduling.view import Action, Plan, Snapshot
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE
 

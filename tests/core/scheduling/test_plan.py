@@ -18,7 +18,7 @@ from aof.core.model.task import Blocked, Cancel, Lease, Retry, Routing, Task
 from aof.core.model.times import iso
 from aof.core.scheduling.crew import Crew, Nobody, Seat
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.snapshot import Action, Plan, Snapshot
+from aof.core.scheduling.view import Action, Plan, Snapshot
 from tests.support.world import MINUTE, MONDAY
 
 AGENTS = ("ada", "bert", "cleo")

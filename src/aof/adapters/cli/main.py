@@ -15,7 +15,7 @@ from aof.adapters.cli.help import spelling, suggestions
 from aof.adapters.cli.spec import values
 from aof.adapters.cli.spec.grammar import SCHEMA_VERSION
 from aof.adapters.cli.spec.parser import Parsed, UsageError, parse
-from aof.adapters.cli.terminal import streams
+from aof.adapters.cli.terminal import screen
 from aof.entrypoints import bootstrap
 
 TYPE_CHECKING = False
@@ -38,11 +38,11 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     as_json = any(word in _AS_JSON for word in words)
     _take_standard_streams()
-    before = streams.guard()
+    before = screen.guard()
     try:
         return _carried_out(words, as_json=as_json)
     finally:
-        streams.unguard(before)
+        screen.unguard(before)
 
 
 def _carried_out(words: list[str], *, as_json: bool) -> int:
@@ -135,7 +135,7 @@ def _refused(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong; returns the exit code."""
     if isinstance(error, output.Unsaid):
         _mute()
-        streams.complain(f"it is done, but the answer could not be written: {error}")
+        screen.complain(f"it is done, but the answer could not be written: {error}")
         return 1
     if not isinstance(error, errors.AofError):
         error = _as_ours(error)
@@ -178,4 +178,4 @@ def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dic
         sys.stdout.buffer.write(printable.escaped(text).encode() + b"\n")
         sys.stdout.flush()
         return
-    streams.complain(f"{message} [{code}]", hint)
+    screen.complain(f"{message} [{code}]", hint)

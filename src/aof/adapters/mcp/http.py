@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
-from aof.adapters.mcp.server_state import CallerOf, Hub
+from aof.adapters.mcp.sessions import CallerOf, Hub
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
 

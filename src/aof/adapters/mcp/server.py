@@ -24,8 +24,7 @@ from mcp_types import (
 )
 
 from aof.adapters.mcp import resources, task_extension
-from aof.adapters.mcp.server_state import Hub
-from aof.adapters.mcp.sessions import Session, keeps_claims, session_of
+from aof.adapters.mcp.sessions import Hub, Session, keeps_claims, session_of
 from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record

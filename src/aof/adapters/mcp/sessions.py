@@ -1,26 +1,30 @@
-"""What a session holds: the runs that its agent has claimed are kept alive, and end with it.
+"""What all connections of one MCP server share, and what a session holds: the runs that its agent has claimed.
 
 Agents need no discipline: while the session lives their leases are renewed; when it closes, a run that has reported
-nothing is failed by name. A claim that was made with `keep` is renewed as well, and outlives the session. A run that
-the process was started for belongs to its runner, which looks after it.
+nothing is failed by name. A run that the process was started for belongs to its runner, which looks after it. The
+fabric is synchronous; every call to it goes through `Hub.ask`. Must not know what a tool does.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.from_thread
+import anyio.to_thread
 import msgspec
+from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof._support.hashing import hexdigest
-from aof.adapters.mcp.presence import SESSION_HEADER
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.presence import SESSION_HEADER, Presence
+from aof.app.async_bridge import Follower
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import Operation, Params
@@ -28,14 +32,52 @@ from aof.core.errors.base import AofError
 from aof.core.errors.org import ActorMismatch
 from aof.core.model.ids import task_of_run
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.runs.authentication import lease_of
 
+_Result = TypeVar("_Result")
+CallerOf = Callable[[Any], Caller]
 _STATE = "aof.session"
 _KEEP_HEADER = "aof-keep"
 _BEATS_PER_LEASE = 3
 _SHORTEST = 0.05  # seconds between two beats
 _log = logging.getLogger(__name__)
+
+
+class Hub:
+    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it.
+
+    `keep` says that what is claimed outlives its session unless the claim says otherwise.
+    """
+
+    def __init__(
+        self,
+        follower: Follower,
+        caller_of: CallerOf,
+        tiers: tuple[str, ...],
+        presence: Presence | None = None,
+        *,
+        keep: bool = False,
+    ) -> None:
+        self.follower = follower
+        self.fabric = follower.fabric
+        self.caller_of = caller_of
+        self.tiers = tiers
+        self.presence = presence or Presence()
+        self.keep = keep
+        self.bus = InMemorySubscriptionBus()
+        self.sessions: set[Session] = set()
+        self.stopping = False
+        self.background: TaskGroup | None = None
+
+    async def ask(self, function: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
+        """Call something synchronous without holding up the others."""
+        return await anyio.to_thread.run_sync(partial(function, *given, **named), abandon_on_cancel=True)
+
+    def start(self, work: Callable[..., Any], *given: Any) -> None:
+        """Let something run beside the requests, for as long as the server does."""
+        assert self.background is not None
+        self.background.start_soon(work, *given)
 
 
 class Session:

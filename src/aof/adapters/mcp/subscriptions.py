@@ -19,7 +19,7 @@ from mcp_types import (
 )
 
 from aof.adapters.mcp.resources import touched
-from aof.adapters.mcp.server_state import Hub
+from aof.adapters.mcp.sessions import Hub
 from aof.app.faults import record
 
 _PATIENCE = 1.0  # seconds that one look at the log waits

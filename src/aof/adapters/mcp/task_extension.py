@@ -22,8 +22,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from aof.adapters.mcp.server_state import Hub
-from aof.adapters.mcp.sessions import Session
+from aof.adapters.mcp.sessions import Hub, Session
 from aof.adapters.mcp.tools import answered
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME

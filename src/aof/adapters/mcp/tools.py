@@ -1,5 +1,6 @@
 """The operations as tools: how they are listed, called and answered, and how a hint spells a call.
 
+The secrets of runs are kept out of what a model reads: a session holds them, or the client's program gets them apart.
 Must not know what an operation does.
 """
 
@@ -12,19 +13,37 @@ from typing import Any
 import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from aof.adapters.mcp.secrets import SECRETS, parted, without_secret
-from aof.adapters.mcp.server_state import Hub
-from aof.adapters.mcp.sessions import Session
+from aof.adapters.mcp.sessions import Hub, Session
 from aof.app.async_bridge import Gone, asked
 from aof.app.faults import record
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import Operation, Params, listed_in
 from aof.app.operations.error_payload import Told, told
+from aof.app.operations.rows.org import SentMessages
 from aof.app.operations.schemas import input_schema, output_schema
 from aof.core.errors.base import AofError, InvalidInput
 
+SECRETS = "aof/runSecrets"
+_NAME = "secret"
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle to follow, if the client can", "type": "boolean"}
+
+
+def parted(result: Any) -> tuple[Any, list[str]]:
+    """A result without its secrets, and those."""
+    if isinstance(result, SentMessages):
+        rows = [{name: value for name, value in row.items() if name != _NAME} for row in result.results]
+        return SentMessages(results=rows), [row[_NAME] for row in result.results if _NAME in row]
+    secret = getattr(result, _NAME, None)
+    if not isinstance(secret, str):
+        return result, []
+    return msgspec.structs.replace(result, secret=msgspec.UNSET), [secret]
+
+
+def without_secret(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of such a result."""
+    properties = schema.get("properties", {})
+    return schema | {"properties": {name: one for name, one in properties.items() if name != _NAME}}
 
 
 def tools(tiers: tuple[str, ...]) -> list[Tool]:

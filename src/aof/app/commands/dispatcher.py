@@ -19,9 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.context import Environment, Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Moved
     from aof.core.model.commands import OnTask

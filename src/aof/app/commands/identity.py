@@ -1,29 +1,36 @@
-"""Who a caller has proven to be, put to every command that it gives: by a token, by the secret of a run, or by neither.
+"""Who a caller has proven to be, and for whom it may speak: by a token, by the secret of a run, or by neither.
 
-Draws the secrets of new runs, too. Must not know how a secret arrives or what a command does.
+A caller that proves nothing, where nobody asks for proof, loads none of the rules. Draws the secrets of new runs, too.
+While a run's secret is in the environment, nothing is allowed that would widen its rights: tokens, trust, `init`,
+`import`, `up`. Must not know how a secret arrives, what a command does, nor which store or surface is in use.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
 from aof._support.hashing import hexdigest
-from aof.core.errors.org import ActorMismatch
+from aof.core.errors.org import ActorMismatch, NotAllowed
 from aof.core.errors.tasks import TaskNotFound
 from aof.core.model import commands as c
 from aof.core.model.commands import OnTask
 from aof.core.model.task import Task
+from aof.core.org import rights
 from aof.core.runs import authentication
+from aof.core.runs import authentication as proofs
 from aof.core.runs.authentication import Secret
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     Get = Callable[[str], Task]
+    from aof.app.commands.context import Environment, Principal
 
 _BYTES = 32
+SECRET = "AOF_RUN_SECRET"  # noqa: S105 - the name of the variable
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,3 +156,67 @@ def _refuse_forged(get: Get, own: Secret) -> None:
         raise authentication.over(own.task_id, own.run)
     if lease.secret_digest != hexdigest(own.random.encode()) or lease.agent != own.agent:
         raise authentication.unknown_secret()
+
+
+class Authentication:
+    """Answers for one principal."""
+
+    def __init__(self, environment: Environment, principal: Principal) -> None:
+        self._environment = environment
+        self._policy = environment.policy
+        self._principal = principal
+
+    @property
+    def binds_callers(self) -> bool:
+        """Whether a session, a token or a run is one actor: where there is an org chart, or identity is strict."""
+        return self._policy.strict or self._environment.chart.readable() is not None
+
+    def speaks_for_others(self, name: str) -> bool:
+        """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
+        chart = self._environment.chart.readable()
+        return name in self._policy.maintainers or (chart is not None and rights.orchestrates(chart, name))
+
+    def only_name(self) -> str | None:
+        """The one actor that the caller is; None where it may speak for others, or where nothing binds it."""
+        who = self._principal.identity
+        name = name_of(who) if who is not None else None
+        if name is not None or not self.binds_callers or (who is not None and who.trusted):
+            return name
+        name = who.session if who is not None else None
+        name = self._principal.actor if name is None and self._policy.strict else name
+        return None if name is None or self.speaks_for_others(name) else name
+
+    def session_name(self) -> str | None:
+        """The name in the caller's token, secret or session, whatever name a call gives."""
+        who = self._principal.identity
+        return None if who is None else name_of(who) or who.session
+
+    def refuse_claim_for(self, agent: str) -> None:
+        """Refuse a claim for somebody else before anybody looks for a task."""
+        name = self.only_name()
+        if name is not None and name != agent:
+            raise proofs.mismatch(name, agent)
+
+    def stamped(self, command: OnTask) -> OnTask:
+        """The command with what its caller has proven; raises where that contradicts what the caller says."""
+        asked, who = self._policy.require_secret, self._principal.identity
+        if asked or who is not None:
+            get = self._environment.lookup.get
+            return stamped(get, who or NOBODY, command, asked=asked)
+        if self._policy.strict or self._environment.org is not None:
+            return msgspec.structs.replace(command, outside=True)
+        return command
+
+
+def refuse_in_run(what: str, environment: Mapping[str, str]) -> None:
+    """Refuse `what` (such as "make tokens") in a process that works for a run; raises NotAllowed.
+
+    Any run's secret counts, also that of another data directory and of a run that has ended.
+    """
+    if not environment.get(SECRET):
+        return
+    raise NotAllowed(
+        f"a run may not {what}: {SECRET} is set, so this process works for an agent's run",
+        "let a person do it in a shell of their own, where no run's secret is set",
+        reason="inside_a_run",
+    )

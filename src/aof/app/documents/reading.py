@@ -8,7 +8,7 @@ from aof.ports.store import Scope, ScopeTooNarrow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.core.model.policy import Policy
 
 
@@ -20,7 +20,18 @@ def policy_of(environment: Environment) -> Policy:
 
 def texts(environment: Environment, name: str, *paths: str) -> dict[str, str]:
     """The text of files, after the document of that name has caught up."""
-    names = frozenset({lock_of(name)})
+    return _caught_up(environment, frozenset({lock_of(name)}), paths)
+
+
+def follow_all(environment: Environment) -> None:
+    """Let every document catch up, in one unit of work."""
+    from aof.documents import catalogue
+
+    names = frozenset(lock_of(projection.name) for projection in catalogue.projections(environment.policy))
+    _caught_up(environment, names, ())
+
+
+def _caught_up(environment: Environment, names: frozenset[str], paths: tuple[str, ...]) -> dict[str, str]:
     policy = policy_of(environment)
     while True:
         try:
@@ -38,11 +49,3 @@ def foreseen(environment: Environment, name: str, *paths: str) -> dict[str, str]
     (projection,) = catalogue.locked({lock_of(name)}, policy_of(environment))
     with environment.store.unit(Scope()) as unit:
         return unit.foreseen(projection, paths)
-
-
-def follow_all(environment: Environment) -> None:
-    """Let every document catch up."""
-    from aof.documents import catalogue
-
-    for projection in catalogue.projections(environment.policy):
-        texts(environment, projection.name)

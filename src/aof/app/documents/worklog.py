@@ -20,8 +20,8 @@ from aof.ports.store import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.documents.worklog.envelope import EntryEnvelope
 
 

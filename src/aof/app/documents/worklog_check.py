@@ -24,7 +24,7 @@ from aof.ports.store import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.core.model.events import Event
 
 _MAILBOX = ("MAILBOX.md", "MAILBOX_ARCHIVE.md")

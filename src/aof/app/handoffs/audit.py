@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from aof.app.handoffs.retention import Retention
+from aof.app.handoffs.pending import Retention
 from aof.app.operations.results import Result
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import StorageFailed
@@ -13,7 +13,7 @@ from aof.ports.audit import AuditProblem, AuditQuery, Expired
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
 
 MOST_RECORDS = 10_000
 

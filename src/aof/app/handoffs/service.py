@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import get_args
 
 import msgspec
 
@@ -14,16 +15,19 @@ from aof.core.errors.base import AofError
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
 from aof.core.handoffs.lifecycle.command import refused
 from aof.core.handoffs.lifecycle.proposal import HandoffProposal
+from aof.core.model.handoffs import record as r
+from aof.core.model.handoffs.history import TransferMode
 from aof.core.model.ids import is_task_id
-from aof.core.model.org_chart import HUMAN
+from aof.core.model.org_chart import HUMAN, Risk
+from aof.core.validation import limits
 from aof.ports.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.core.handoffs.lifecycle.aggregation import Group
@@ -95,8 +99,9 @@ class HandoffService:
             "deadline": deadline,
         }
         with self._refusals_recorded(initiation.Initiate.operation, task_id, from_agent or actor):
-            asked = values(HandoffProposal, proposal)
+            _choose(proposal | {"transfer_mode": transfer_mode})
             self._environment.lookup.resolve(task_id)
+        asked = values(HandoffProposal, proposal)
         done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
         records = {one.id: one for one in self._records(done)}
@@ -306,6 +311,15 @@ class HandoffService:
     def _records(self, done: Done) -> tuple[Handoff, ...]:
         assert done.task is not None
         return self._environment.store.handoffs((done.task,))
+
+
+def _choose(given: dict[str, Any]) -> None:
+    """Refuse a word that is none of those to choose from."""
+    kinds = {"type": r.HandoffType, "on_timeout": r.OnTimeout, "aggregation": r.Aggregation}
+    kinds |= {"risk": Risk, "transfer_mode": TransferMode}
+    for name, kind in kinds.items():
+        if isinstance(given[name], str) and (problem := limits.choice(name, given[name], get_args(kind))):
+            raise problem
 
 
 def _known(**given: Any) -> dict[str, Any]:

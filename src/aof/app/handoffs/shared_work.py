@@ -17,15 +17,15 @@ from aof.core.handoffs import context as contexts
 from aof.core.handoffs import decisions, file_locks, preflight, shared_context
 from aof.core.model import run as runs
 from aof.core.model.handoffs import context as model
-from aof.core.model.workflow_state import held_leases
+from aof.core.model.workflow import held_leases
 from aof.core.validation import project_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.core.model.commands import OnTask

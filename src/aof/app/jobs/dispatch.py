@@ -21,7 +21,7 @@ from aof.ports.working_copy import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.core.model.commands import OnTask
     from aof.documents.jobs.projection import JobsFile

@@ -17,8 +17,8 @@ from aof.core.model.times import iso
 from aof.documents.jobs.commands import AddJob, ChangeJob, found
 
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
 
 
 class JobShown(Result, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from aof.app import faults
-from aof.app.commands.environment import Environment
+from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.documents.mailbox import repair
 from aof.app.operations.results import Result

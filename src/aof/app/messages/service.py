@@ -9,17 +9,16 @@ from aof.app.operations import results
 from aof.app.runs import recovery
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.messages import session
-from aof.core.model import events, workflow_state
+from aof.core.model import events, workflow
 from aof.core.model.ids import task_of_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Applied, Sent
     from aof.core.model.events import Event
@@ -149,5 +148,5 @@ def _of_hops(before: Task, after: Task, events: tuple[Event, ...]) -> Iterator[A
 
 def _agent_of(task: Task, agent: str | None, run: str | None) -> str:
     """Whose session on the task this is about; nobody's: empty."""
-    held = workflow_state.leases(task) if task.gated else filter(None, (task.lease,))
+    held = workflow.leases(task) if task.gated else filter(None, (task.lease,))
     return next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), "")

@@ -15,11 +15,11 @@ from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
-from aof.app import services
+from aof.app import fabric
 from aof.app.operations.catalogue import OPERATIONS
 from aof.app.queries import filters
 
-TARGET = str(Path(services.__file__).with_name("facade.py"))
+TARGET = str(Path(fabric.__file__).with_name("facade.py"))
 _INTERNAL = ("authentication", "dispatcher")
 _HEAD = '''"""The operations as methods of one class, each with the signature of the service that does the work.
 
@@ -73,8 +73,8 @@ def _text() -> str:
         {
             *imports,
             "from aof.app.runs.claimed_run import ClaimedRun",
-            "from aof.app.runs.grant import Grant",
-            "from aof.app.services import Services",
+            "from aof.app.runs.claimed_run import Grant",
+            "from aof.app.fabric import Services",
         }
     )
     typing = sorted(line.rpartition(" ")[2] for line in imports if line.startswith("from typing import "))
@@ -88,11 +88,11 @@ def _text() -> str:
 
 def _services() -> Iterator[tuple[str, type]]:
     """The services by the names of their properties, in the order of the class."""
-    for name, member in vars(services.Services).items():
+    for name, member in vars(fabric.Services).items():
         if isinstance(member, cached_property) and name not in _INTERNAL:
             annotation = ast.parse(member.func.__annotations__["return"], mode="eval").body
             assert isinstance(annotation, ast.Attribute)
-            yield name, getattr(getattr(services, ast.unparse(annotation.value)), annotation.attr)
+            yield name, getattr(getattr(fabric, ast.unparse(annotation.value)), annotation.attr)
 
 
 def _module(kind: type) -> ModuleType:

@@ -12,7 +12,7 @@ from aof.core.errors.org import UnusableOrgChart
 from aof.core.handoffs.lifecycle import command as handoff_command
 from aof.core.model import commands as c
 from aof.core.model import org_chart
-from aof.core.org import membership, routing, work_profile
+from aof.core.org import rights, routing
 from aof.core.org.health import agent_health as org_health
 
 TYPE_CHECKING = False
@@ -96,21 +96,21 @@ class ChartInForce:
     def bound(self, agent: str | None) -> OrgChart | None:
         """The chart that limits what an agent sees and takes; None for maintainers, and where there is no chart."""
         chart = self.readable()
-        if chart is None or agent is None or membership.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or agent is None or rights.is_person(chart, agent, self._policy.maintainers):
             return None
         return chart
 
     def may_take(self, agent: str) -> Callable[[Task], bool]:
         """Whether the chart lets the agent take a task; it binds no maintainer outside of it."""
         chart = self.declared()
-        if chart is None or membership.is_person(chart, agent, self._policy.maintainers):
+        if chart is None or rights.is_person(chart, agent, self._policy.maintainers):
             return lambda _task: True
         has = chart.roles_of.get(agent, frozenset())
 
         def may_take(task: Task) -> bool:
             if task.gated:
                 return any(hop.get("status") == "ready" and hop["role"] in has for hop in task.workflow["hops"])
-            return routing.refusal(chart, work_profile.work_of(task.routing, task.profile), agent) is None
+            return routing.refusal(chart, routing.work_of(task.routing, task.profile), agent) is None
 
         return may_take
 
@@ -125,14 +125,14 @@ class ChartInForce:
         chart = self.readable()
         if chart is None:
             return None
-        known: dict[work_profile.WorkProfile, str | None] = {}
+        known: dict[routing.WorkProfile, str | None] = {}
 
         def note(task: Task) -> str | None:
             if task.status not in _NOT_TAKEN_YET:
                 return None
             if task.gated:
                 return _no_hop_taker(chart, task)
-            asked = work_profile.work_of(task.routing, task.profile)
+            asked = routing.work_of(task.routing, task.profile)
             if asked not in known:
                 reason = routing.stranded(chart, asked)
                 known[asked] = f"no_route: {reason}" if reason is not None else None

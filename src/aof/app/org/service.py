@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from aof.app.org import view
-from aof.core.model import org_chart, task, workflow_state
-from aof.core.org import routing, work_profile
+from aof.core.model import org_chart, task, workflow
+from aof.core.org import routing
 from aof.core.validation import required_capabilities
 from aof.ports import org as ports
 from aof.ports.lists import Query
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.app.queries.service import QueryService
     from aof.core.org.routing import Route
     from aof.ports.org import OrgReport
@@ -46,7 +46,7 @@ class OrgService:
         """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
         found = self._environment.store.find(Query(open_handoffs=True)).tasks
         held = {one.id: one for one in (*self._queries.running(), *found)}.values()
-        return dict(Counter(agent for one in held for agent in workflow_state.occupied_by(one)))
+        return dict(Counter(agent for one in held for agent in workflow.occupied_by(one)))
 
     def org_route(
         self,
@@ -63,11 +63,11 @@ class OrgService:
         """Which agent a task, or one with these requirements, would go to; and why not to the others."""
         if task_id is not None:
             known = self._queries.get(task_id)
-            asked = work_profile.work_of(known.routing, known.profile)
+            asked = routing.work_of(known.routing, known.profile)
         else:
             if problem := required_capabilities.bad_capabilities("capabilities", capabilities):
                 raise problem
             profile = {required_capabilities.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
             wanted = task.Routing(agent=agent, role=role, team=team, tags=tuple(tags))
-            asked = work_profile.work_of(wanted, profile)
+            asked = routing.work_of(wanted, profile)
         return routing.route(self._environment.chart.whole(), asked, self.org_load())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aof.app.portable.vocabulary import UNKNOWN, missing
-from aof.core.evolve.coverage import name_of, standing
+from aof.core.evolve.task import name_of, standing
 from aof.core.model.task import Task
 
 

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.app.portable.task_histories import Lives
     from aof.core.model.run import Heartbeat
 

@@ -15,7 +15,7 @@ from aof.core.model.records import Records
 from aof.core.model.run import Heartbeat, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.tasks.normalized_status import Normalized, normalized_status
 
 

@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.model.ids import is_task_id
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from aof.ports.lists import Place
 
 _LONGEST = 2_000
+_Cursor = tuple[str, bool, str | int, str]  # order, whether it is reversed, and the place in it
 
 
 def made(place: Place, order: str, *, reverse: bool) -> str:
@@ -29,9 +31,7 @@ def opened(cursor: str, order: str, *, reverse: bool) -> Place:
     """The place that a cursor stands for; refused where it is none, or is one of a list in another order."""
     try:
         word = cursor.encode("ascii") if len(cursor) <= _LONGEST else b""
-        found = msgspec.json.decode(
-            urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=tuple[str, bool, str | int, str]
-        )
+        found = msgspec.json.decode(urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=prepare_type(_Cursor))
     except (ValueError, msgspec.DecodeError):
         raise _unknown("this is not a cursor of a list") from None
     made_for, made_reversed, key, task_id = found

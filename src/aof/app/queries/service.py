@@ -8,7 +8,7 @@ import msgspec
 
 from aof.app.queries import graph as drawing
 from aof.app.queries import history, output
-from aof.core.model import run, workflow_state
+from aof.core.model import run, workflow
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
 
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Unpack
 
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.app.operations.results import Printed
     from aof.app.queries.filters import Filters
     from aof.app.queries.graph import Drawing
@@ -119,7 +119,7 @@ class QueryService:
             try:
                 with self._store.unit(ports.Scope(read=frozenset({task_id}))) as unit:
                     task = unit.task(task_id)
-                    for place, lease in workflow_state.held_leases(task) if task is not None else ():
+                    for place, lease in workflow.held_leases(task) if task is not None else ():
                         ends[place] = run.lease_end(lease, unit.heartbeat(place))
             except ports.ScopeTooNarrow:
                 continue

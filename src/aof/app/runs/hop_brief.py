@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aof.app.runs.fenced_text import quoted
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 
 
 def hop_brief(task: Task, hop_id: str) -> list[str]:

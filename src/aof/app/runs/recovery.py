@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aof.app.commands.environment import Environment
+from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.messages.router import record
 from aof.core.errors.runs import UnreadableResult

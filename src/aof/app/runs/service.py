@@ -8,13 +8,13 @@ from contextlib import suppress
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
-from aof.app.runs import grant
+from aof.app.runs import claimed_run
 from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.runs.authentication import kept_for
 from aof.core.validation import limits
 from aof.ports import store as ports
@@ -23,13 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.app.commands.authentication import Authentication
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
+    from aof.app.commands.identity import Authentication
     from aof.app.operations.results import Beaten, Moved, Reported
-    from aof.app.queries.ready_queue import ReadyQueue
-    from aof.app.runs.grant import Grant
+    from aof.app.queries.read_models import ReadyQueue
+    from aof.app.runs.claimed_run import Grant
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
@@ -135,11 +134,11 @@ class RunService:
         done = self._dispatcher.dispatch(self._dispatcher.command(c.Claim, given))
         run = next((event.run_id for event in done.events if event.type == "task.attempt.started"), None)
         again = done.decision.replayed is not None and given["key"] is None  # a key gives the same answer again
-        return grant.Grant(require_task(done), run or done.decision.run, done.secret, again)
+        return claimed_run.Grant(require_task(done), run or done.decision.run, done.secret, again)
 
     def own_run(self) -> Grant:
         """The run that this process was started for, as `$AOF_RUN_ID` says. Raises StaleLease when it is over."""
-        return grant.own(self._environment.lookup.get, self._principal.run)
+        return claimed_run.own(self._environment.lookup.get, self._principal.run)
 
     def heartbeat(
         self, task_id: str, *, run: str | None = None, agent: str | None = None, ttl: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aof.app.commands.environment import Environment
+from aof.app.commands.context import Environment
 from aof.core.model.task import Task
 from aof.core.scheduling.plan import archive_at
 from aof.ports.lists import Query

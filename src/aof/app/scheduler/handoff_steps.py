@@ -12,10 +12,10 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.app.commands import trust
-from aof.app.commands.environment import Environment
+from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.handoffs.pending import Pending
-from aof.app.scheduler.health import Health
+from aof.app.scheduler.housekeeping import Health
 from aof.core.handoffs import unanswered
 from aof.core.handoffs.lifecycle import answers, returns, timeouts
 from aof.core.handoffs.lifecycle.initiation import Initiate
@@ -25,7 +25,7 @@ from aof.core.model.handoffs.record import Handoff, Trigger
 from aof.core.model.ids import OURSELVES
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
-from aof.core.scheduling.snapshot import Action, Snapshot
+from aof.core.scheduling.view import Action, Snapshot
 from aof.core.validation.required_capabilities import KEY
 from aof.ports.lists import Query
 

@@ -19,7 +19,7 @@ from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
-from aof.app.runs.grant import holding
+from aof.app.runs.claimed_run import holding
 from aof.app.scheduler.steps import Steps
 from aof.app.scheduler.work import earlier_runs, work_of
 from aof.core.errors.base import AofError, Conflict, NotFound
@@ -30,11 +30,11 @@ from aof.core.model.ids import OURSELVES, attempt_of, run_place
 from aof.core.model.kinds import Cause
 from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import held_leases
+from aof.core.model.workflow import held_leases
 from aof.core.org.autonomy import run_limit_ms
 from aof.core.runs.lease import BEATS_PER_LEASE
 from aof.core.scheduling.crew import STARTED
-from aof.core.scheduling.snapshot import Snapshot
+from aof.core.scheduling.view import Snapshot
 from aof.ports.lists import Query
 from aof.ports.runner import Ended, Runner, Work
 from aof.ports.store import Scope

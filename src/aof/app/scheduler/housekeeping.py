@@ -1,20 +1,191 @@
-"""What the scheduler does beside the tasks: audit files follow the log, and records past their retention go.
+"""What the scheduler does beside the tasks: health of agents, jobs, unanswered mail, audit files and their retention.
 
-Must not know how long a record is kept, nor how files are written.
+Only changes of health are events. What is looked at depends on the runner: of a process whether it lives, of a pulling
+agent when it was last heard of, of a peer whether its card comes. What was not acknowledged in time is escalated, once.
+Must not know when a check is due, how jobs and mail are kept, how long a record is kept, nor how files are written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from aof.app.commands.environment import Environment
+from aof.app.commands import trust
+from aof.app.commands.context import Environment
+from aof.app.documents import reading
+from aof.app.documents.mailbox import response_times
 from aof.app.faults import Faults
-from aof.app.handoffs.retention import Retention
+from aof.app.handoffs.pending import Retention
+from aof.app.jobs.dispatch import dispatched, read
+from aof.app.messages import router
+from aof.core.errors.base import AofError
+from aof.core.jobs import timing
+from aof.core.model.events import Draft
+from aof.core.model.handoffs.record import Handoff
+from aof.core.model.ids import OURSELVES
+from aof.core.model.org_chart import Agent
+from aof.core.model.task import Task
 from aof.core.model.times import day, millis
-from aof.core.scheduling.snapshot import Overdue
+from aof.core.model.workflow import held_leases
+from aof.core.org.health.agent_health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked
+from aof.core.scheduling.crew import STARTED
+from aof.core.scheduling.view import Action, Overdue, Snapshot
+from aof.ports import store as ports
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.app.jobs.dispatch import Execute
+    from aof.core.jobs.job import Job
+
+Probe = Callable[[Agent], int | None]  # the milliseconds until the agent answered; None without an answer
+_AT_ONCE = 0
+DISPATCH, READING = "job_dispatch", "jobs"
+_READING = (READING,)
+_WHAT = "mail_escalate"
 _DAY = 86_400_000
 _FOLLOWING = ("audit files",)
+
+
+class Health:
+    """The health of the agents of one data directory, as one scheduler sees it."""
+
+    def __init__(self, environment: Environment, probes: Mapping[str, Probe] | None = None) -> None:
+        self._environment = environment
+        self._probes = probes or {}
+        self._watches: dict[str, Watch] = {}
+
+    def watched(self, running: tuple[Task, ...], handed: tuple[tuple[Task, Handoff], ...]) -> dict[str, Watch]:
+        """The agents to check: those that hold a run or an accepted handoff, and those that could not be reached."""
+        now = self._environment.clock.now()
+        holding = {lease.agent for task in running for _, lease in held_leases(task)}
+        holding |= {one.to_agent for _, one in handed if one.state == "accepted"}
+        gone = {name for name, health in self._environment.store.health().items() if not health.available}
+        known = self._environment.chart.readable()
+        names = (holding | gone) & (known.by_id.keys() if known is not None else set())
+        self._watches = {name: self._watches.get(name) or Watch(checked_at=now) for name in names}
+        return self._watches
+
+    def check(self, name: str, snapshot: Snapshot) -> str | None:
+        """Check one agent; three failures in a row say that it cannot be reached, and one success that it can."""
+        chart = self._environment.chart.readable()
+        agent = chart.by_id.get(name) if chart is not None else None
+        if agent is None or name not in self._watches:
+            return "it has changed in the meantime"
+        watch = checked(self._watches[name], self._answered(agent, snapshot), self._environment.clock.now())
+        self._watches[name] = watch
+        if not watch.failures:
+            self._say(name, "it has answered a check", available=True)
+        elif watch.unhealthy:
+            self._say(name, f"{THRESHOLD} checks in a row have failed", available=False)
+        return None
+
+    def lost(self, name: str, reason: str) -> None:
+        """The agent cannot be reached, whatever a check would say."""
+        self._say(name, reason, available=False)
+
+    def _answered(self, agent: Agent, snapshot: Snapshot) -> int | None:
+        probe = self._probes.get(agent.runner.kind)
+        if probe is not None:
+            return probe(agent)
+        if agent.runner.kind in STARTED:
+            return self._alive(agent, snapshot)
+        return self._heard_of(agent, snapshot)
+
+    def _alive(self, agent: Agent, snapshot: Snapshot) -> int | None:
+        """Every process of the agent has a host that lives; one without a process can be started."""
+        own = {lease.run_id for task in snapshot.running for _, lease in held_leases(task) if lease.agent == agent.id}
+        if own & snapshot.orphaned or trust.untrusted(self._environment.trust, agent):
+            return None
+        return _AT_ONCE
+
+    def _heard_of(self, agent: Agent, snapshot: Snapshot) -> int | None:
+        """A sign of life of one of its runs, or an answer to a handoff, since the last check was due."""
+        beats = (
+            snapshot.heartbeats.get(place)
+            for task in snapshot.running
+            for place, lease in held_leases(task)
+            if lease.agent == agent.id
+        )
+        heard = [millis(beat.last_heartbeat) for beat in beats if beat is not None]
+        heard += [millis(one.answered_at) for _, one in snapshot.handed if one.to_agent == agent.id and one.answered_at]
+        recent = self._environment.clock.now() - max(heard, default=0) <= INTERVAL_MS
+        return _AT_ONCE if recent else None
+
+    def _say(self, name: str, reason: str, *, available: bool) -> None:
+        """Record a change, once."""
+        known = self._environment.store.health().get(name)
+        if (known.available if known is not None else True) is available:
+            return
+        kind = AVAILABLE if available else UNAVAILABLE
+        draft = Draft(type=kind, task_id="", payload={"agent": name, "reason": reason})
+        router.record(self._environment.store, self._environment.clock, draft, OURSELVES)
+
+
+class JobSteps:
+    """Looks at the jobs in every tick; one that fails concerns no other, and is tried again later."""
+
+    def __init__(self, environment: Environment, execute: Execute, faults: Faults) -> None:
+        self._environment = environment
+        self._execute = execute
+        self._faults = faults
+
+    def dispatch(self, *, dry_run: bool) -> tuple[tuple[Action, ...], int | None]:
+        """What was created, or would be, and when to look again."""
+        if self._faults.wait(_READING):
+            return (), None
+        try:
+            jobs = tuple(read(self._environment, catch_up=not dry_run).jobs.values())
+            self._faults.succeeded(_READING)
+        except Exception as error:  # noqa: BLE001 - the edge of one action
+            self._faults.failed(_READING, "reading the jobs", "", error)
+            return (), None
+        done: list[Action] = []
+        for job in jobs:
+            done += self._of(job, dry_run=dry_run)
+        now = self._environment.clock.now()
+        sound = (job for job in jobs if not self._faults.wait((DISPATCH, job.id)))
+        coming = [when for job in sound if (when := timing.next_due(job, now)) is not None]
+        return tuple(done), min(coming, default=None)
+
+    def _of(self, job: Job, *, dry_run: bool) -> list[Action]:
+        key = (DISPATCH, job.id)
+        occasions = timing.due(job, self._environment.clock.now())
+        if not occasions or self._faults.wait(key):
+            return []
+        if dry_run:
+            return [_action("", job, one.name, None) for one in occasions]
+        done: list[Action] = []
+        try:
+            for one in dispatched(self._environment, self._execute, job, occasions):
+                done.append(_action(one.task_id or "", job, one.occasion, one.error))  # noqa: PERF401 - kept if it fails
+            self._faults.succeeded(key)
+        except Exception as error:  # noqa: BLE001 - the edge of one job
+            self._faults.failed(key, DISPATCH, job.id, error)
+        return done
+
+
+def _action(task_id: str, job: Job, occasion: str, error: str | None) -> Action:
+    reason = f"job {job.id}: {occasion}"
+    return Action(action=DISPATCH, task_id=task_id, reason=f"{reason}: {error}" if error else reason)
+
+
+def mail_escalations(here: Environment, faults: Faults, *, dry_run: bool) -> tuple[Action, ...]:
+    """Escalate what is due; what cannot be escalated now is tried again with the next tick."""
+    policy = reading.policy_of(here)
+    done = []
+    try:
+        for late in response_times.due(here, policy):
+            if dry_run or response_times.escalate(here, policy, late):
+                reason = f"{late.message_id}: {late.agent} did not acknowledge it within the {late.tier} window"
+                done.append(Action(action=_WHAT, task_id="", reason=reason, message_id=late.message_id))
+    except (AofError, ports.ScopeTooNarrow) as error:  # the latter: somebody has deleted the lock meanwhile
+        faults.note(_WHAT, "", error)
+    return tuple(done)
+
+
+def next_mail_due(here: Environment) -> int | None:
+    """When a message that names a time becomes due."""
+    return response_times.next_due(here)
 
 
 class Housekeeping:

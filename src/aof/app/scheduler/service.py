@@ -6,8 +6,8 @@ from aof.app.scheduler import tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.operations.results import Recovered
     from aof.app.scheduler.tick import Ticked
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import msgspec
 
 from aof.app.commands import trust
+from aof.app.commands.context import Environment
 from aof.app.commands.dispatcher import Dispatcher
-from aof.app.commands.environment import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
 from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, housekeeping, jobs, mail
+from aof.app.scheduler import handoff_steps, housekeeping
 from aof.app.scheduler.finished_tasks import FinishedTasks
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
@@ -28,12 +28,11 @@ from aof.core.model.ids import OURSELVES, attempt_of
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import held_leases
+from aof.core.model.workflow import held_leases
 from aof.core.runs.lease_clock import present
-from aof.core.scheduling.crew import STARTED, Crew, Nobody
-from aof.core.scheduling.org_crew import crew_of
+from aof.core.scheduling.crew import STARTED, Crew, Nobody, crew_of
 from aof.core.scheduling.plan import plan
-from aof.core.scheduling.snapshot import Action, LeftAlone, Plan, Snapshot
+from aof.core.scheduling.view import Action, LeftAlone, Plan, Snapshot
 from aof.ports.lists import Query
 
 _WHENEVER = "9999"  # the plan looks at the time itself
@@ -71,7 +70,7 @@ class Tick:
         self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
         self._housekeeping = housekeeping.Housekeeping(environment)
         self._finished = FinishedTasks(environment)
-        self._jobs = jobs.JobSteps(environment, self._execute, self._faults)
+        self._jobs = housekeeping.JobSteps(environment, self._execute, self._faults)
         self._job_due: int | None = None
         self._trouble: AofError | None = None
         self._unended = False
@@ -87,7 +86,7 @@ class Tick:
         if not dry_run:
             self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
-        mailed = mail.escalations(self._environment, self._faults, dry_run=dry_run)
+        mailed = housekeeping.mail_escalations(self._environment, self._faults, dry_run=dry_run)
         if dry_run:
             kept, refused = self._foreseen(planned.actions)
             return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
@@ -179,11 +178,13 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS, "plan", jobs.DISPATCH, jobs.READING)
+        waits = self._faults.waiting(
+            *_CARRIERS, *handoff_steps.STEPS, "plan", housekeeping.DISPATCH, housekeeping.READING
+        )
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
         if self._unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        moments += filter(None, (planned.next_at, self._job_due, mail.next_due(self._environment)))
+        moments += filter(None, (planned.next_at, self._job_due, housekeeping.next_mail_due(self._environment)))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from aof.core.model.task import Task
-from aof.core.scheduling.snapshot import Snapshot
+from aof.core.scheduling.view import Snapshot
 
 
 class WorkerHost(Protocol):

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
     from aof.core.model.task import Task

@@ -12,9 +12,8 @@ from aof.core.model.ids import is_part, is_task_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
     from aof.app.operations.results import Moved
     from aof.app.workflows.view import Portrait
     from aof.ports.workflows import WorkflowReport

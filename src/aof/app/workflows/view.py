@@ -12,8 +12,7 @@ from aof.app.operations.results import Result
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.model.org_chart import OrgChart
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, begun, workflow_of
-from aof.core.model.workflow_template import Hop, Template
+from aof.core.model.workflow import Hop, HopState, Template, begun, workflow_of
 from aof.core.validation.findings import Finding
 
 _MARKS = {

@@ -11,7 +11,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import NotAllowed
 from aof.core.model.commands import OnDocument
 from aof.core.model.policy import Policy
-from aof.core.org import impersonation
+from aof.core.org import rights
 from aof.core.validation import limits
 
 _NAME = 128
@@ -24,8 +24,8 @@ def refused(policy: Policy, command: OnDocument) -> AofError | None:
         return named
     agent = command.acting
     bound = policy.binds and command.outside
-    if agent != command.actor and bound and not impersonation.may_act_for(policy, command.actor, agent, None):
-        return impersonation.mismatch(command.actor, agent)
+    if agent != command.actor and bound and not rights.may_act_for(policy, command.actor, agent, None):
+        return rights.mismatch(command.actor, agent)
     return stranger(policy, agent)
 
 

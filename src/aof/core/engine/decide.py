@@ -1,5 +1,7 @@
 """`decide(records, command, now)`: events, or a refusal as a value. One row per command; the rules stand below.
 
+A task remembers its last requests, so the same request with an idempotency key has no second effect and gives the same
+answer. Creating and claiming have rules of their own, because their keys are not about a task that is known beforehand.
 Must not load or record anything.
 """
 
@@ -10,13 +12,18 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.core.engine import decide_gated, repetition, revision, update
-from aof.core.errors.base import AofError
+from aof._support.hashing import hexdigest
+from aof.core.engine import decide_gated, revision, update
+from aof.core.errors.base import AofError, Call
+from aof.core.errors.tasks import KeyConflict
 from aof.core.model import commands as c
+from aof.core.model.commands import Claim, Create, OnTask
+from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.org import callers, guard, session_gates
-from aof.core.org.budgets import reported, reports
-from aof.core.runs import completion, delivery, lease, process_exit, progress, recovery, retry, review
+from aof.core.model.task import Task
+from aof.core.org import guard, session_gates
+from aof.core.org.budgets import enforcement, reported
+from aof.core.runs import completion, delivery, lease, progress, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
     cancellation,
@@ -32,6 +39,52 @@ from aof.core.tasks import (
 from aof.core.validation import limits
 from aof.core.workflows import control, failures
 
+_CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes")
+_NAME: Final = 128
+_APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
+_NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
+
+
+def repeated(task: Task | None, command: OnTask) -> Verdict | None:
+    """The answer to a request that was carried out before; None for one that is new or has no key."""
+    if command.key is None or isinstance(command, (Create, Claim)):
+        return None
+    if problem := limits.key(command.key):
+        return problem
+    known = next((one for one in task.requests if one.value == command.key), None) if task is not None else None
+    if known is None:
+        return None
+    if known.digest == request_digest(command):
+        return Decision(repeats=command.key)
+    return KeyConflict(
+        f"the key '{command.key}' already stands for another request on {command.task_id}",
+        "use a new key for a new request",
+        Call("log", {"task_id": command.task_id}),
+        task_id=command.task_id,
+    )
+
+
+def remembered(verdict: Verdict, command: OnTask) -> Verdict:
+    """The decision with its request on record, also where the request changes nothing; a refusal is none."""
+    if command.key is None or isinstance(verdict, AofError) or isinstance(command, (Create, Claim)):
+        return verdict
+    if verdict.refusal is not None:
+        return verdict
+    request = {"idempotency": {"value": command.key, "digest": request_digest(command)}}
+    if (keyed := verdict.annotated(command.task_id, request)) is not None:
+        return keyed
+    noted = Draft(type="task.request.answered", task_id=command.task_id, payload=request)
+    return msgspec.structs.replace(verdict, drafts=(noted, *verdict.drafts))
+
+
+def request_digest(command: OnTask) -> str:
+    """What makes two requests with one key the same request: what is asked, not who asks."""
+    said: dict[str, Any] = msgspec.to_builtins(command, order="deterministic")
+    for name in (*_CALLER, *_CIRCUMSTANCES):
+        said.pop(name, None)
+    return hexdigest(msgspec.json.encode([type(command).__name__, said]))[:32]
+
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """What the command does to what is loaded; the same input always gives the same answer.
@@ -40,8 +93,8 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
     """
     if command.key is None:
         return _current(records, command, now)
-    again = repetition.repeated(records.tasks.get(command.task_id), command)
-    return again or repetition.remembered(_current(records, command, now), command)
+    again = repeated(records.tasks.get(command.task_id), command)
+    return again or remembered(_current(records, command, now), command)
 
 
 def _current(records: Records, command: c.OnTask, now: int) -> Verdict:
@@ -94,7 +147,7 @@ def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:
     if not asked or not (command.outside or isinstance(command, c.Edit)):
         return None
 
-    return callers.refused(records, command)
+    return guard.caller_refused(records, command)
 
 
 def _unheard(records: Records, command: c.OnTask) -> AofError | None:
@@ -127,7 +180,7 @@ def _over_budget(records: Records, command: c.OnTask, verdict: Verdict, now: int
     if records.policy.org is None or not isinstance(command, c.Complete):
         return None
 
-    return reports.judged(records, command, verdict, now)
+    return enforcement.judged(records, command, verdict, now)
 
 
 def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
@@ -163,11 +216,11 @@ def _report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
 
 
 def _exited(records: Records, command: c.Exited, now: int) -> Verdict:
-    return process_exit.exited(records, command, now)
+    return retry.exited(records, command, now)
 
 
 def _expire(records: Records, command: c.Expire, now: int) -> Verdict:
-    return recovery.expire(records, command, now)
+    return retry.expire(records, command, now)
 
 
 def _promote(records: Records, command: c.Promote, now: int) -> Verdict:
@@ -190,9 +243,6 @@ def _import_edit(records: Records, command: c.ImportEdit, now: int) -> Verdict:
     return manual_edit.import_edit(records, command, now)
 
 
-_NAME: Final = 128
-_APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
-_NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
 _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Create: creation.create,
     c.CreateGated: _create_gated,

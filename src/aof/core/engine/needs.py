@@ -1,22 +1,23 @@
 """What each command looks at, so that exactly this can be locked and loaded before it is decided.
 
-`needs` is asked again after each loading, with more known; once nothing new comes, the set is complete. What is no
-task ID is never asked for. Must not decide anything: asking for too much costs time, asking for too little is a bug.
+`needs` is asked again after each loading, with more known; once nothing new comes, the set is complete. What is no task
+ID is never asked for. Must not decide anything: asking for too much costs time, asking for too little is a bug.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from aof.core.engine.known_records import Known, ids
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Needs, Records
-from aof.core.org import capacity, membership
-from aof.core.org.budgets import reported, reports
+from aof.core.model.task import Task
+from aof.core.org import capacity, rights
+from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import reported_result
 from aof.core.tasks import declared, manual_edit
 from aof.core.tasks.cancellation import topmost
@@ -25,6 +26,52 @@ from aof.core.validation import limits
 from aof.core.validation.output import escaping
 
 _GRAPH = frozenset({"graph"})
+
+
+class Known:
+    """What has been loaded so far, with nothing instead of an error for what has not."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = msgspec.structs.replace(records, tasks=_Loaded(records.tasks))
+
+    def task(self, task_id: str) -> Task | None:
+        """The task, if it has been loaded and is there."""
+        return self.records.look(task_id)
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below, as far as known."""
+        return self.records.children.get(task_id, ())
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for it, as far as known."""
+        return self.records.dependents.get(task_id, ())
+
+    def above(self, task_id: str) -> set[str]:
+        """Every ancestor, once they have been asked for."""
+        return ids(self.records.above.get(task_id, ()))
+
+    def gatekeepers(self, parent_id: str | None) -> Needs:
+        """The tasks that decide whether a task may be created or run below the parent.
+
+        A cancellation reaches every unfinished task below it in the same commit, so an unfinished parent answers for
+        all that stands above it. A finished one is passed over by the cancellation: then all ancestors are asked.
+        """
+        parent = ids([parent_id])
+        tasks = [task for task in map(self.task, parent) if task is not None]
+        finished = frozenset(task.id for task in tasks if task.status in FINISHED)
+        return Needs(read=frozenset(parent.union(*map(self.above, finished))), above=finished)
+
+
+class _Loaded(dict[str, Task | None]):
+    """Tasks by ID, None for those that have not been loaded."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+def ids(found: Iterable[object]) -> set[str]:
+    """Those that can be task IDs; the others name nothing that could be loaded."""
+    return {task_id for task_id in found if isinstance(task_id, str) and is_task_id(task_id)}
 
 
 def needs(command: c.OnTask, known: Records) -> Needs:
@@ -78,7 +125,7 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
     if chart is None or not takes:
         return base
 
-    agent = membership.entry_of(chart, command.acting, known.records.policy.maintainers)
+    agent = rights.entry_of(chart, command.acting, known.records.policy.maintainers)
     if agent is None:
         return base
     return msgspec.structs.replace(
@@ -104,7 +151,7 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     if task is not None and task.status == "review" and command.outcome == "needs_review":
         base = msgspec.structs.replace(base, results=frozenset({task.id}))
     if known.records.policy.org is not None and command.deliverables:
-        base = msgspec.structs.replace(base, sizes=reports.sizes(known.records, task, command))
+        base = msgspec.structs.replace(base, sizes=enforcement.sizes(known.records, task, command))
     if task is None or not task.gated:
         return base
     more = _ending(command, known)

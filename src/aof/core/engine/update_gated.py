@@ -17,7 +17,7 @@ from aof.core.model import commands as c
 from aof.core.model.lifecycle import allows
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.transitions import no_edge

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aof.core.model.events import Event
 from aof.core.model.task import FileLock, Task
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 
 _ENDS: Final = frozenset({"task.attempt.completed", "task.attempt.failed"})
 

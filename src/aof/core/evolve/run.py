@@ -1,17 +1,59 @@
-"""What each kind of event makes of a run and of its result. Must not know where their files lie."""
+"""What each kind of event makes of a run and of its result, and what an attempt leaves on its task.
+
+The same holds for a run of a hop: lease, count of runs, progress, and what it has used. Must not judge, nor know where
+files lie.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.events import Event
 from aof.core.model.run import ARTIFACT_PATHS, Run, RunResult
-from aof.core.model.task import Failure
+from aof.core.model.task import Failure, Lease, Retry, Task
 
+_CALLS: Final = frozenset({"read", "write", "command", "network"})
 RUN_EVENTS = frozenset({"task.attempt.started", "task.attempt.completed", "task.attempt.failed", "task.completed"})
+
+
+def begun_lease(payload: dict[str, Any], run_id: str | None, at: str) -> Lease:
+    """The lease of a run, or of a hop's, that begins."""
+    return Lease(
+        agent=payload["agent"],
+        run_id=run_id or "",
+        epoch=payload["epoch"],
+        acquired_at=at,
+        expires_at=payload["expiresAt"],
+        ttl_ms=payload["ttlMs"],
+        worker=payload["worker"],
+        key=payload.get("key"),
+        secret_digest=payload.get("secretDigest"),
+        kept_by=payload.get("keptBy"),
+    )
+
+
+def run_by(retry: Retry, agent: str, **changes: Any) -> Retry:
+    """The count of runs after one that this agent has had."""
+    agents = retry.agents if agent in retry.agents else (*retry.agents, agent)
+    return msgspec.structs.replace(retry, agents=agents, **changes)
+
+
+def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
+    """The progress after a report, of the task's own run or of a hop's."""
+    facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}
+    return task.progress | facts | {"at": at, "runId": run_id}
+
+
+def checked(task: Task, event: Event) -> dict[str, Any]:
+    """One more tool call of a run, where it may do what it asked for."""
+    payload = event.payload
+    if event.run_id is None or payload["outcome"] == "blocked" or payload["point"] not in _CALLS:
+        return {}
+    used = task.usage.get("toolCalls", 0) if task.usage.get("runId") == event.run_id else 0
+    return {"usage": {"runId": event.run_id, "toolCalls": used + 1}}
 
 
 def evolve_run(run: Run | None, event: Event) -> Run | None:

@@ -1,26 +1,94 @@
 """`evolve(task, event)`: what each kind of event makes of a task. The log alone rebuilds every task this way.
 
-An event of a kind that is not in the table changes only `rev` and `updatedAt`. Must not judge: whether an event
-may happen was decided before it was written.
+An event of a kind that is not in the table changes only `rev` and `updatedAt`. A report names an acceptance criterion
+as text (then it is met), as `{"criterion": …, "met": true}`, or as `{criterion: "met"}`; the last word counts, and what
+nobody reported reads as unknown. Must not judge: whether an event may happen was decided before it was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
+from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, coverage, file_locks, open_handoffs, usage, work_log, workflow
-from aof.core.evolve.attempt import begun_lease, progressed, run_by
+from aof.core.evolve import context, file_locks, open_handoffs, work_log, workflow
+from aof.core.evolve.run import begun_lease, checked, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Blocked, Cancel, Failure, Key, Link, Task
 
+_NAMES: Final = ("criterion", "id", "text")
+_WORDS: Final = {True: "met", False: "unmet"}
+_LONG: Final = 40  # bytes of a criterion's name that the record repeats; a longer one goes by its digest
+REPORTS: Final = frozenset(
+    {"task.completed", "task.progress", "task.transitioned", "task.retrying", "task.hop.approved"}
+)
 _replace = msgspec.structs.replace
 _REQUESTS = 32
+
+
+def name_of(criterion: Any) -> str:
+    """What reports call a criterion."""
+    if isinstance(criterion, dict):
+        return next((str(criterion[name]) for name in _NAMES if name in criterion), "")
+    return str(criterion)
+
+
+def reported(reports: Iterable[Any]) -> dict[str, str]:
+    """What the reports say of each criterion that they name."""
+    said: dict[str, str] = {}
+    for report in reports:
+        if isinstance(report, str):
+            said[report] = "met"
+        elif isinstance(report, dict) and (name := name_of(report)):
+            said[name] = str(report.get("status", _WORDS[bool(report.get("met", True))]))
+        elif isinstance(report, dict):
+            said |= {str(one): str(word) for one, word in report.items()}
+    return {name: word for name, word in said.items() if word in _WORDS.values()}
+
+
+def standing(task: Task, reports: Iterable[Any] = ()) -> list[str]:
+    """How each criterion stands, in the task's order, once these reports count too."""
+    kept, said = task.validation.get("acceptance", {}), reported(reports)
+    names = [name_of(one) for one in task.acceptance]
+    return [said.get(name) or kept.get(_key(name), "unknown") for name in names]
+
+
+def _key(name: str) -> str:
+    return name if len(name.encode()) <= _LONG else f"sha256:{hexdigest(name.encode())[:24]}"
+
+
+def covered(task: Task, event: Event) -> dict[str, Any]:
+    """The task's account of its checks after an event; what sends the work back ends the account."""
+    if event.type in ("task.transitioned", "task.hop.approved"):
+        return _judged(task, event)
+    if event.type == "task.retrying":
+        return {"validation": {}} if event.payload.get("byHand") and task.validation else {}
+    told = event.payload if event.type == "task.progress" else event.payload.get("result", {})
+    reports, tests = told.get("acceptance"), told.get("tests")
+    account = dict(task.validation)
+    if task.acceptance and isinstance(reports, list | tuple):
+        account["acceptance"] = _kept(task, reports)
+    if isinstance(tests, dict):
+        account["tests"] = tests
+    return {"validation": account} if account != task.validation else {}
+
+
+def _judged(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    if "acceptance" in payload:
+        return {"validation": task.validation | {"acceptance": _kept(task, payload["acceptance"])}}
+    sent_back = payload.get("from") == "review" and payload.get("to") in ("ready", "in-progress")
+    return {"validation": {}} if sent_back and task.validation else {}
+
+
+def _kept(task: Task, reports: Iterable[Any]) -> dict[str, str]:
+    words = zip(task.acceptance, standing(task, reports), strict=True)
+    return {_key(name_of(one)): word for one, word in words if word != "unknown"}
 
 
 def evolve(task: Task | None, event: Event) -> Task:
@@ -35,8 +103,8 @@ def evolve(task: Task | None, event: Event) -> Task:
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
     changes = _changes(task, event)
-    if event.type in coverage.REPORTS:
-        changes |= coverage.covered(task, event)
+    if event.type in REPORTS:
+        changes |= covered(task, event)
     entry = event.payload.get("workLog")
     if entry is not None:
         changes["body"] = work_log.append(changes.get("body", task.body), event.timestamp, entry)
@@ -230,7 +298,7 @@ def _unlocked(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _checked(task: Task, event: Event) -> dict[str, Any]:
-    return usage.checked(task, event)
+    return checked(task, event)
 
 
 def _archived(_task: Task, _event: Event) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve.attempt import begun_lease, progressed, run_by
+from aof.core.evolve.run import begun_lease, progressed, run_by
 from aof.core.model.task import Failure, Task
 from aof.core.model.times import iso, millis
-from aof.core.model.workflow_state import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
+from aof.core.model.workflow import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
 
 STEPS: Final = "task.hop."
 _KEPT: Final = 40  # steps of all hops together; the log has the others

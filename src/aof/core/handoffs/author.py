@@ -11,9 +11,8 @@ from aof.core.handoffs.context import Writer
 from aof.core.model.commands import OnTask
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
-from aof.core.model.workflow_state import leases, workflow_of
-from aof.core.org.membership import is_person, roles_of
-from aof.core.org.rights import did, kind_of, owns
+from aof.core.model.workflow import leases, workflow_of
+from aof.core.org.rights import did, is_person, kind_of, owns, roles_of
 from aof.core.runs.lease import authorize
 from aof.core.tasks import graph
 from aof.core.validation import limits

@@ -27,7 +27,7 @@ from aof.core.model.lifecycle import allows
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.org import rights, routing, work_profile
+from aof.core.org import rights, routing
 from aof.core.tasks import graph
 
 _DEEPEST: Final = 1
@@ -163,7 +163,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if (
             free
             and is_held(parent)
-            and routing.refusal(chart, work_profile.work_of(child.routing, child.profile), self.actor) is None
+            and routing.refusal(chart, routing.work_of(child.routing, child.profile), self.actor) is None
         ):
             return None
         changes = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)

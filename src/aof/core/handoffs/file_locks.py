@@ -21,9 +21,8 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import lease_end
 from aof.core.model.task import FileLock, Lease, Task
-from aof.core.model.workflow_state import held_leases
-from aof.core.org.budgets.enforcement import AskedAction, Point, Ruling, ruling
-from aof.core.org.budgets.used import denied, entry
+from aof.core.model.workflow import held_leases
+from aof.core.org.budgets.enforcement import AskedAction, Point, Ruling, denied, entry, ruling
 from aof.core.validation import limits
 from aof.core.validation.project_paths import covers, normalised, overlap
 

@@ -20,10 +20,9 @@ from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
 from aof.core.org import routing
 from aof.core.org.autonomy import RISKS, too_little
-from aof.core.org.budgets.enforcement import POINTS, AskedAction, Outcome, Ruling, ruling, told
+from aof.core.org.budgets.enforcement import POINTS, AskedAction, Outcome, Ruling, entry, iterations, ruling, told
 from aof.core.org.budgets.permissions import ACCESSES
-from aof.core.org.budgets.used import entry, iterations
-from aof.core.org.work_profile import work_of
+from aof.core.org.routing import work_of
 from aof.core.validation import limits
 from aof.core.validation.project_paths import normalised
 

@@ -31,7 +31,7 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import ARTIFACT_PATHS
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.validation import limits
 from aof.core.validation.project_paths import bad_reference, is_uri, normalised
 

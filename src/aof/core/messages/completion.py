@@ -19,8 +19,8 @@ from aof.core.model.ids import run_place, task_of_run
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.run import RunResult
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, workflow_of
-from aof.core.org.budgets import reports
+from aof.core.model.workflow import HopState, workflow_of
+from aof.core.org.budgets import enforcement
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
@@ -43,7 +43,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
-        sizes = reports.sizes(known, task, self)
+        sizes = enforcement.sizes(known, task, self)
         if task is None or not task.gated:
             return Needs(write=own, results=own, sizes=sizes)
         hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
@@ -57,7 +57,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if task.status == "done":
             return Decision() if self.run is None or task.gated else self._repeated(task)
         verdict = self._of_hop(records, task) if task.gated else self._of_task(records, task)
-        return reports.judged(records, self, verdict, now) or verdict
+        return enforcement.judged(records, self, verdict, now) or verdict
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
         """A report goes on record and the hop moves when the session ends, as with every task."""

@@ -9,7 +9,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.runs import NotLeaseHolder
 from aof.core.model.commands import OnTask
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, workflow_of
+from aof.core.model.workflow import HopState, workflow_of
 from aof.core.runs.lease import authorize, not_holder
 from aof.core.workflows import hop_lease
 

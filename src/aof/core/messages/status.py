@@ -19,7 +19,7 @@ from aof.core.model.ids import task_of_run
 from aof.core.model.kinds import Status
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import has_open_hop
+from aof.core.model.workflow import has_open_hop
 from aof.core.runs.completion import submit
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph

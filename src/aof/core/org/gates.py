@@ -15,8 +15,7 @@ from aof.core.errors.org import NotAllowed, SelfApproval, Unauthenticated
 from aof.core.model import commands as c
 from aof.core.model.records import Records
 from aof.core.model.task import Task
-from aof.core.org.membership import is_person
-from aof.core.org.rights import acting, did, kind_of, right_for, self_approval, sends_back, tries_again
+from aof.core.org.rights import acting, did, is_person, kind_of, right_for, self_approval, sends_back, tries_again
 from aof.core.tasks.edit import changed
 
 FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")

@@ -1,6 +1,7 @@
-"""The org chart's say in every command: names must exist, rights must suffice, a claim must be the agent's to make.
+"""The org chart's say in every command, and all checks of a command's caller, in order.
 
-Asked only where there is a chart. Must not know how anything is loaded.
+Names must exist and be proven, rights must suffice, a claim must be the agent's to make. The caller is checked for
+commands that somebody gave, and not for what AOF does by itself. Must not know how anything is loaded.
 """
 
 from __future__ import annotations
@@ -13,15 +14,30 @@ from aof.core.model import commands as c
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
-from aof.core.org.budgets.used import one_run_too_many
+from aof.core.org.budgets.enforcement import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
-from aof.core.org.membership import entry_of
-from aof.core.org.rights import acting, not_allowed, right_for
-from aof.core.org.routing import refusal
-from aof.core.org.work_profile import work_of
+from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate
+from aof.core.org.rights import acting, delivered_by, entry_of, impersonation, not_allowed, right_for, unlisted
+from aof.core.org.routing import refusal, work_of
 from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
+
+
+def caller_refused(records: Records, command: c.OnTask) -> AofError | None:
+    """Why the caller may not give the command; None when nothing about the caller forbids it."""
+    policy = records.policy
+    task = None if isinstance(command, c.Create) else records.look(command.task_id)
+    if policy.binds and command.outside:
+        named = unlisted(policy, command.session, delivered_by(command), command.actor, command.agent)
+        if refusal := impersonation(policy, task, command) or named:
+            return refusal
+    if task is None or isinstance(command, c.OwnRule):
+        return None
+    if command.limited and (refusal := beyond_work(task, command)):
+        return refusal
+    proven = unproven_gate(records, task, command) if policy.require_secret else None
+    return proven or gate_refusal(records, task, command)
 
 
 def forbidden(records: Records, chart: OrgChart, command: c.OnTask) -> AofError | None:

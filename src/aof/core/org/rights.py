@@ -1,7 +1,10 @@
-"""What the agents of a chart may do: one table of rights by kind, asked in one place for every command.
+"""What the agents of a chart may do, and who may act for whom: one table of rights by kind, asked for every command.
 
-A name that neither the chart nor the settings know has what a worker has, and never judges. A maintainer who is no
-agent of the chart is not limited by it. Must not know routing or capacity.
+A name that neither the chart nor the settings know is a worker at most: no role, no capability, one task at a time, and
+it never judges. A maintainer outside of the chart is a person, and the chart does not restrict people. A session, a
+token or a run is one actor, unless the settings or the chart say more: a maintainer may act for everybody, the
+orchestrator of a task's team for the members of that team. Must not know routing or capacity, nor how a caller has
+proven itself.
 """
 
 from __future__ import annotations
@@ -9,19 +12,18 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.org import NotAllowed, SelfApproval
+from aof.core.errors.org import ActorMismatch, NotAllowed, SelfApproval
 from aof.core.model import commands as c
-from aof.core.model.org_chart import OrgChart, RoleKind
+from aof.core.model.org_chart import Agent, OrgChart, RoleKind
+from aof.core.model.policy import Policy
 from aof.core.model.records import Records
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import leases
-from aof.core.org.impersonation import may_act_for, mismatch
-from aof.core.org.membership import is_person
+from aof.core.model.workflow import leases
 
+_AT_ONCE = 1
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]
 Reach = Literal["any", "own", "none"]
-
 # take: create and claim. run: write to a run that one holds. steer: hold, cancel, change. judge: approve and reject.
 RIGHTS: Final[dict[Kind, dict[Right, Reach]]] = {
     "worker": {"take": "any", "run": "any", "steer": "own", "judge": "none"},
@@ -51,6 +53,133 @@ _STEERING: Final = (
     c.RemoveLink,
 )
 _MOVES_OF_A_RUN: Final = ("ready", "review", "blocked", "deadletter")
+
+
+def is_person(chart: OrgChart | None, name: str, maintainers: tuple[str, ...]) -> bool:
+    """Whether the name is a maintainer's who is not an agent of the chart."""
+    return name in maintainers and (chart is None or name not in chart.by_id)
+
+
+def entry_of(chart: OrgChart, name: str, maintainers: tuple[str, ...]) -> Agent | None:
+    """What the chart says of a name, and of an unknown one what every unknown one is; None for a person."""
+    if is_person(chart, name, maintainers):
+        return None
+    return chart.by_id.get(name) or Agent(id=name, concurrency=_AT_ONCE)
+
+
+def roles_of(chart: OrgChart, name: str) -> frozenset[str]:
+    """The roles of a name: none where the chart does not list it."""
+    return chart.roles_of.get(name, frozenset())
+
+
+def unlisted(policy: Policy, *names: str | None) -> NotAllowed | None:
+    """The refusal of the first name that neither the chart nor the settings know, where such names are refused."""
+    if policy.org is None or not policy.refuse_unlisted:
+        return None
+    for name in names:
+        if name is not None and name not in policy.org.by_id and name not in policy.maintainers:
+            return NotAllowed(
+                f"{name[:80]} is neither in the org chart nor a maintainer, and unlisted agents may not write here",
+                "call as an agent of the chart, or let a maintainer add this one",
+                Call("org_show", {}),
+                agent=name[:80],
+            )
+    return None
+
+
+def impersonation(policy: Policy, task: Task | None, command: c.OnTask) -> ActorMismatch | None:
+    """The refusal of a name, or of a role, that is not the caller's own."""
+    caller = _bound(policy, task, command)
+    if caller is None:
+        return None
+    agent = _agent(task, command)
+    for claimed in dict.fromkeys((command.actor, agent)):
+        if claimed != caller and not may_act_for(policy, caller, claimed, task, command):
+            return mismatch(caller, claimed)
+    return _foreign_role(policy, task, agent, command)
+
+
+def _bound(policy: Policy, task: Task | None, command: c.OnTask) -> str | None:
+    """The one actor that the caller is; None where a name is all that is known and all that is asked for.
+
+    A name is enough to pass on what another says about its work, but not to judge work for another.
+    """
+    if not command.outside:
+        return None
+    judges = task is not None and task.status == "review" and getattr(command, "status", None) not in (None, "review")
+    relayed = isinstance(command, c.OwnRule) and judges
+    if command.session is not None or not (policy.strict or relayed):
+        return command.session
+    return delivered_by(command)
+
+
+def delivered_by(command: c.OnTask) -> str:
+    """The caller of the command; of a message, the one that delivered it."""
+    caller: str = getattr(command, "caller", command.actor)
+    return caller
+
+
+def _agent(task: Task | None, command: c.OnTask) -> str:
+    """Whose rights are used: a run that is named speaks for its agent."""
+    if task is None or command.run is None:
+        return command.acting
+    return next((lease.agent for lease in leases(task) if lease.run_id == command.run), command.acting)
+
+
+def may_act_for(policy: Policy, caller: str, agent: str, task: Task | None, command: c.OnTask | None = None) -> bool:
+    """Whether the caller may use the name of that agent on that task, or on the one that it creates."""
+    if caller in policy.maintainers:
+        return True
+    chart = policy.org
+    member = chart.by_id.get(agent) if chart is not None else None
+    if chart is None or member is None or agent in policy.maintainers:
+        return False
+    team = _team(chart, task, command) or member.team
+    return team is not None and member.team == team and orchestrates(chart, caller, team)
+
+
+def orchestrates(chart: OrgChart, name: str, team: str | None = None) -> bool:
+    """Whether the chart names somebody as the orchestrator of that team, or of any."""
+    return any(one.orchestrator == name and team in (None, one.id) for one in chart.teams)
+
+
+def _team(chart: OrgChart, task: Task | None, command: c.OnTask | None) -> str | None:
+    """The team of a task: its own, else that of the agent that it is for, else that of the agent that runs it."""
+    if isinstance(command, c.Create):
+        return command.team or _team_of(chart, command.assignee)
+    if task is None:
+        return None
+    named = task.routing.team or _team_of(chart, task.routing.agent)
+    return named or next((team for lease in leases(task) if (team := _team_of(chart, lease.agent))), None)
+
+
+def _team_of(chart: OrgChart, agent: str | None) -> str | None:
+    return chart.by_id[agent].team if agent is not None and agent in chart.by_id else None
+
+
+def _foreign_role(policy: Policy, task: Task | None, agent: str, command: c.OnTask) -> ActorMismatch | None:
+    """The refusal of a role that the chart does not give to the acting agent."""
+    chart, said = policy.org, command.caller_role if isinstance(command, c.Complete) else None
+    if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
+        return None
+    has = ", ".join(sorted(roles_of(chart, agent))) or "no role"
+    hops = task.workflow["hops"] if task is not None and task.gated else ()
+    open_now = [f"hop '{hop['id']}' needs '{hop['role']}'" for hop in hops if hop.get("status") in ("ready", "running")]
+    return ActorMismatch(
+        f"{agent} does not have the role '{said[:80]}'{''.join(f'; {one}' for one in open_now)}",
+        f"this is {agent}, with {has}: leave 'callerRole' out",
+        Call("org_show", {}),
+        actor=agent,
+    )
+
+
+def mismatch(caller: str, claimed: str) -> ActorMismatch:
+    """The refusal that says who the caller is."""
+    return ActorMismatch(
+        f"the caller is {caller[:80]}, and cannot act as {claimed[:80]}",
+        f"you are {caller[:80]}: leave out who acts, or let a maintainer or the orchestrator of the team do it",
+        actor=caller[:80],
+    )
 
 
 def kind_of(chart: OrgChart, agent: str, maintainers: tuple[str, ...] = ()) -> Kind:

@@ -1,22 +1,53 @@
 """Which agent gets a task: its own, else by role, team, or a rule for its tags, else the least busy that can do it.
 
 The same chart, task and load always give the same answer, and the answer says how it came about. Ties go to the one
-that stands first in the chart. Must not know where the load comes from, nor start anything.
+that stands first in the chart. Of a task it looks at who it is for, and what it asks of them. Must not know where the
+load comes from, nor start anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.core.model.org_chart import OrgChart, Target
-from aof.core.org.autonomy import too_little
+from aof.core.model.org_chart import OrgChart, Risk, Target
+from aof.core.model.task import Routing
+from aof.core.org.autonomy import RISKS, too_little
 from aof.core.org.capacity import full
-from aof.core.org.work_profile import WorkProfile
+from aof.core.validation.required_capabilities import required
 
+_MOST_LEVEL: Final = 3
 Stage = Literal["agent", "role", "team", "rule", "capability"]
+_TOLD: tuple[Stage, ...] = ("agent", "role", "team")
+_SHOWN = 5
+
+
+class WorkProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as routing sees it. `capabilities` are names, each with how proficient one must at least be in it."""
+
+    agent: str | None = None
+    role: str | None = None
+    team: str | None = None
+    tags: tuple[str, ...] = ()
+    capabilities: tuple[tuple[str, float], ...] = ()
+    level: int | None = None
+    risk: Risk | None = None
+
+
+def work_of(routing: Routing, profile: dict[str, Any]) -> WorkProfile:
+    """The task's routing, and what its profile asks for; what no one could understand there asks for nothing."""
+    level, risk = profile.get("autonomyLevel"), profile.get("risk")
+    return WorkProfile(
+        agent=routing.agent,
+        role=routing.role,
+        team=routing.team,
+        tags=routing.tags,
+        capabilities=tuple(required(profile).items()),
+        level=level if type(level) is int and 0 <= level <= _MOST_LEVEL else None,
+        risk=next((known for known in RISKS if known == risk), None),
+    )
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -118,10 +149,6 @@ def pools(chart: OrgChart, work: WorkProfile) -> Iterator[Pool]:
         name = f"the rule for {_listed(rule.tags)} (weight {rule.weight:g}), {pool.name}"
         yield msgspec.structs.replace(pool, stage="rule", name=name)
     yield _able(chart, work, served=bool(matching))
-
-
-_TOLD: tuple[Stage, ...] = ("agent", "role", "team")
-_SHOWN = 5
 
 
 def _told(chart: OrgChart, to: Target) -> Pool:

@@ -16,7 +16,7 @@ from aof.core.model.gate import Gate, gate_for
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.org.membership import is_person
+from aof.core.org.rights import is_person
 
 _ACTIONS: dict[type[c.OnTask], str] = {c.CancelTask: "cancel", c.RetryTask: "retry", c.ArchiveTask: "archive"}
 _DOES = {"complete": "accept", "cancel": "cancel", "retry": "retry", "archive": "archive"}

@@ -14,7 +14,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import ActorMismatch, Unauthenticated
 from aof.core.errors.runs import StaleLease
 from aof.core.model import commands as c
-from aof.core.model import workflow_state
+from aof.core.model import workflow
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
@@ -150,4 +150,4 @@ def lease_of(task: Task, run: str) -> Lease | None:
     if not task.gated:
         return task.lease if task.lease is not None and task.lease.run_id == run else None
 
-    return next((lease for lease in workflow_state.leases(task) if lease.run_id == run), None)
+    return next((lease for lease in workflow.leases(task) if lease.run_id == run), None)

@@ -1,8 +1,12 @@
-"""Leases: who may write to a running task, how one is taken, kept and given back. Must not know the clock, nor hops."""
+"""Leases: who may write to a running task, how one is taken, kept and given back. Must not know the clock, nor hops.
+
+A task that was handed to an agent is nobody else's to begin, and not that agent's before it has accepted.
+"""
 
 from __future__ import annotations
 
 from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.handoffs import HandedOver
 from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
 from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
 from aof.core.model.events import DELEGATED, Draft
@@ -11,7 +15,6 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
-from aof.core.runs import handed_over
 from aof.core.runs.authentication import kept_for, unprovable, unproven
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
@@ -23,6 +26,28 @@ from aof.core.validation.task_fields import bad_ttl
 LONGEST_TTL_MS = 24 * 3_600_000
 PULL = "pull"
 BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
+
+
+def not_taken_by(task: Task, agent: str) -> HandedOver | None:
+    """The refusal of a run by an agent that has not accepted the task; None where nothing was handed over."""
+    moving = [one for one in task.handoffs if one.moves]
+    if not moving or any(one.to_agent == agent and one.state == "accepted" for one in moving):
+        return None
+    asked = next((one for one in moving if one.to_agent == agent), None)
+    if asked is not None:
+        return HandedOver(
+            f"{task.id} was handed to {agent}, who has not accepted it",
+            "accept the handoff first",
+            Call("handoff_accept", {"handoff_id": asked.id, "agent": agent}),
+            handoff_id=asked.id,
+        )
+    first = moving[0]
+    return HandedOver(
+        f"{task.id} was handed to {first.to_agent} by {first.from_agent}",
+        f"leave it to {first.to_agent}, or let {first.from_agent} withdraw the handoff",
+        Call("handoff_show", {"handoff_id": first.id}),
+        handoff_id=first.id,
+    )
 
 
 def authorize(task: Task, command: OnTask) -> str | AofError:
@@ -148,7 +173,7 @@ def start(
     ttl = task_ttl(records, task, agent, kept=kept_by is not None) if ttl_ms is None else ttl_ms
     if problem := names(agent=agent, worker=worker) or bad_ttl("ttl_ms", ttl) or too_long(records, agent, ttl):
         return problem
-    if refusal := handed_over.not_taken_by(task, agent):
+    if refusal := not_taken_by(task, agent):
         return refusal
     attempt = task.retry.attempts + 1
     run = run_id(task.id, attempt, records.run_tag)

@@ -1,24 +1,45 @@
-"""The retry policy: how a run fails, and whether the task is tried again. Must not know the clock."""
+"""How a run ends without success, and whether its task is tried again. Must not know the clock.
+
+A run whose lease has ended is recovered by what it reported, never by guessing: the Resume Protocol. Failure codes only
+say whether another run makes sense; any other code is the caller's own word. When a worker has ended, its host records
+only that.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from aof.core.errors.base import AofError, Call, NotFound
+from aof.core.errors.base import AofError, Call, InvalidInput, NotFound
 from aof.core.errors.tasks import InvalidTransition
-from aof.core.model.commands import Fail, RetryTask
+from aof.core.model.commands import Exited, Expire, Fail, RetryTask
 from aof.core.model.events import Draft
+from aof.core.model.ids import task_of_run
 from aof.core.model.lifecycle import CAUSES, FINISHED
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import RunResult, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.runs import failure_codes
 from aof.core.runs.lease import authorize
-from aof.core.tasks import dependencies, graph
+from aof.core.runs.reported_result import apply_reported
+from aof.core.tasks import cancellation, dependencies, graph
 from aof.core.tasks.attempts import close_run, failure, next_cause
 from aof.core.tasks.dependencies import by_hand, dead_lettered, revived
+from aof.core.validation import limits
 from aof.core.validation.limits import ITEM, NOTES, REASON, choice, line, text
+
+AGAIN: Final = ("F-DEP", "F-ENV", "F-EXE", "F-TMO", "F-RES")
+FINAL: Final = ("F-INP", "F-SEC", "F-VAL", "F-REV", "F-UNK")
+
+
+def unknown_code(code: str) -> InvalidInput | None:
+    """Refuse what has the form of such a code and is none."""
+    if not code.upper().startswith("F-") or code in (*AGAIN, *FINAL):
+        return None
+    return InvalidInput(
+        f"'code' cannot be {code[:80]!r}",
+        f"use one of {', '.join(AGAIN)} (tried again) or {', '.join(FINAL)} (not), or a word of your own",
+    )
 
 
 def backoff_ms(policy: Policy, failures: int) -> int:
@@ -49,14 +70,14 @@ def malformed_failure(command: Fail) -> AofError | None:
     return (
         text("message", command.message, NOTES)
         or line("code", command.code, ITEM, required=True)
-        or failure_codes.unknown_code(command.code)
+        or unknown_code(command.code)
         or choice("cause", command.cause, CAUSES)
     )
 
 
 def tries_again(command: Fail) -> bool:
     """Whether another run makes sense, by what is said of the failure."""
-    return command.retryable and command.code not in failure_codes.FINAL
+    return command.retryable and command.code not in FINAL
 
 
 def fail(records: Records, command: Fail, now: int) -> Verdict:
@@ -99,3 +120,49 @@ def _not_again(records: Records, task: Task) -> AofError | None:
     if task.parent_id is None or records.look(task.parent_id) is None:
         return None
     return graph.closed_to_children(records, task.parent_id)
+
+
+def expire(records: Records, command: Expire, now: int) -> Verdict:
+    """Recover one task; one that has moved on, whose lease was renewed or whose run has ended is left alone."""
+    task = records.task(command.task_id)
+    lease = task.lease
+    if lease is None or (task.cancel is not None and task.cancel.stopped):
+        return Decision()
+    if lease_end(lease, records.heartbeats[task.id]) > now:
+        return Decision()
+    result = records.results[task.id]
+    if isinstance(result, AofError) and task.cancel is None:
+        return result  # what was reported cannot be told, so nothing is guessed
+    if isinstance(result, RunResult) and result.run_id == lease.run_id and task.cancel is None:
+        reason = f"stale_heartbeat_{result.outcome}"
+        return Decision(drafts=apply_reported(records, task, result, now, reason), agent=lease.agent)
+    lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})
+    code, message = "stale_heartbeat", f"{lease.agent} gave no sign of life and reported no result"
+    closed = close_run(
+        task, now, status="expired", code=code, message=message, cause="lost", counts=task.cancel is None
+    )
+    if task.cancel is not None:
+        return Decision(drafts=(lost, *closed, *cancellation.settled(records, task, now)))
+    followed = requeue_or_dead_letter(
+        records,
+        task,
+        now,
+        code=code,
+        message=message,
+        cause="lost",
+        retryable=True,
+        reason="stale_heartbeat_reclaim",
+    )
+    return Decision(drafts=(lost, *closed, *followed))
+
+
+def exited(records: Records, command: Exited, _now: int) -> Verdict:
+    """How the worker ended, and where its output lies; also for a run that has ended already."""
+    task = records.task(command.task_id)
+    if command.run is None or task_of_run(command.run) != task.id:
+        return InvalidInput(f"a worker's end needs the run of {task.id} that it was", "give the run")
+    if problem := limits.line("stopped", command.stopped, limits.ITEM) or limits.data("output", command.output):
+        return problem
+    payload: dict[str, Any] = {"exitCode": command.exit_code, "signal": command.signal, "stopped": command.stopped}
+    payload = {name: value for name, value in payload.items() if value is not None} | {"output": command.output}
+    return Decision(drafts=(Draft(type="run.exited", task_id=task.id, run_id=command.run, payload=payload),))

@@ -7,7 +7,7 @@ from typing import Final
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.times import iso, millis
 from aof.core.scheduling.crew import STARTED, Seat
-from aof.core.scheduling.snapshot import Action
+from aof.core.scheduling.view import Action
 
 ACKNOWLEDGED_MS: Final = 30_000  # by an agent that AOF itself starts
 

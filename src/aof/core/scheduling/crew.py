@@ -1,14 +1,26 @@
-"""The agents that can be given work, as the scheduler sees them. Must not know how an org chart is written."""
+"""The agents that can be given work, as the scheduler sees them, and how much is being run.
+
+Routing decides who gets a task; this only asks it, of an org chart or without one. Must not know any routing rule, nor
+why a task is to be run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import msgspec
 
-from aof.core.model.task import Task
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.task import Routing, Task
+from aof.core.model.workflow import workflow_of
+from aof.core.org import autonomy, routing
+from aof.core.workflows import claim
 
 STARTED = frozenset({"process", "a2a"})  # the kinds of runner that a service starts by itself
+Route = Callable[[Task, Mapping[str, int]], "tuple[str, ...] | Nobody"]
+RouteHop = Callable[[Task, str, Mapping[str, int]], "tuple[str, ...] | Nobody"]
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,10 +42,6 @@ class Nobody(msgspec.Struct, frozen=True):
     """Why no agent can be named for a task."""
 
     reason: str
-
-
-Route = Callable[[Task, Mapping[str, int]], "tuple[str, ...] | Nobody"]
-RouteHop = Callable[[Task, str, Mapping[str, int]], "tuple[str, ...] | Nobody"]
 
 
 def by_name(task: Task, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
@@ -75,3 +83,137 @@ class Crew(msgspec.Struct, frozen=True, kw_only=True):
         """How long a run of this agent may take."""
         seat = self.seats.get(agent)
         return seat.limit_ms if seat is not None else None
+
+
+def crew_of(chart: OrgChart) -> Crew:
+    """Everybody in the chart, with their limits."""
+    if not chart.declared:
+        return Crew()
+    seats = {
+        agent.id: Seat(
+            agent=agent.id,
+            kind=agent.runner.kind,
+            team=agent.team,
+            concurrency=agent.concurrency,
+            limit_ms=autonomy.run_limit_ms(agent),
+            active=agent.active,
+            ack_ms=agent.runner.ack_timeout_ms,
+        )
+        for agent in chart.agents
+    }
+    limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
+
+    known: dict[Routing, tuple[str, ...] | Nobody] = {}
+    busy = -1
+
+    def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """Tasks that ask for the same go to the same, until one more is given out."""
+        nonlocal busy
+        if (total := sum(load.values())) != busy:
+            busy = total
+            known.clear()
+        answer = known.get(task.routing) if not task.profile else None
+        if answer is None:
+            found = routing.route(chart, routing.work_of(task.routing, task.profile), load)
+            answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
+            if not task.profile:
+                known[task.routing] = answer
+        return answer
+
+    def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+        """The agents with the hop's role that may do what the task requires; none judges its own work."""
+        workflow = workflow_of(task)
+        asked = routing.work_of(Routing(role=workflow.hop(hop).role), task.profile)
+        found = routing.route(chart, msgspec.structs.replace(asked, capabilities=()), load)
+        if not found.candidates:
+            return Nobody(found.reason)
+        others = tuple(agent for agent in found.candidates if not claim.judges_own(workflow, hop, agent))
+        return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
+
+    return Crew(
+        seats=seats,
+        team_limits=limits,
+        route=routed,
+        route_hop=routed_hop,
+        lacking=partial(_lacking, chart),
+        able=partial(_able, chart),
+        orchestrators=_orchestrators(chart),
+    )
+
+
+def _orchestrators(chart: OrgChart) -> dict[str, str]:
+    """Who is asked about each agent's work: the orchestrator of its team, where that is another agent."""
+    found = {team.id: team.orchestrator for team in chart.teams if team.orchestrator in chart.by_id}
+    asked = {agent.id: found.get(agent.team or "") for agent in chart.agents}
+    return {name: one for name, one in asked.items() if one is not None and one != name}
+
+
+def _lacking(chart: OrgChart, task: Task, agent: str) -> tuple[str, ...]:
+    """What an agent cannot do of what the task needs; of one that the chart does not list nobody knows."""
+    if agent not in chart.by_id:
+        return ()
+    return routing.lacking(chart.skills[agent], dict(routing.work_of(task.routing, task.profile).capabilities))
+
+
+def _able(chart: OrgChart, task: Task) -> tuple[str, ...]:
+    return tuple(agent.id for agent in chart.agents if agent.active and not _lacking(chart, task, agent.id))
+
+
+class Capacity:
+    """What runs at the moment of the plan, plus what the plan has given out since."""
+
+    def __init__(
+        self, running: Iterable[Task], crew: Crew, most: int | None, resource_slots: Mapping[str, int]
+    ) -> None:
+        self._crew = crew
+        self._most = most
+        self._slots = resource_slots
+        self.total = 0
+        self.agents: Counter[str] = Counter()
+        self._teams: Counter[str] = Counter()
+        self._resources: Counter[str] = Counter()
+        for task in running:
+            for number, agent in enumerate(_holders(task)):
+                self.take(task, agent, beside=number > 0)
+
+    def take(self, task: Task, agent: str | None, *, beside: bool = False) -> None:
+        """Count one run more; one beside others of the same task needs no more of its resource."""
+        self.total += 1
+        if task.resource is not None and not beside:
+            self._resources[task.resource] += 1
+        if agent is None:
+            return
+        self.agents[agent] += 1
+        seat = self._crew.seats.get(agent)
+        if seat is not None and seat.team is not None:
+            self._teams[seat.team] += 1
+
+    def busy_resource(self, task: Task) -> str | None:
+        """Why the task's resource cannot take another run."""
+        if task.resource is None:
+            return None
+        used, slots = self._resources[task.resource], self._slots.get(task.resource, 1)
+        return f"resource '{task.resource}' is used by {used} of {slots}" if used >= slots else None
+
+    def full(self) -> str | None:
+        """Why no agent can begin another run."""
+        if self._most is None or self.total < self._most:
+            return None
+        return f"{self.total} runs of {self._most} at once"
+
+    def full_for(self, seat: Seat) -> str | None:
+        """Why this agent cannot begin another run."""
+        if seat.concurrency is not None and self.agents[seat.agent] >= seat.concurrency:
+            return f"{seat.agent} runs {self.agents[seat.agent]} of {seat.concurrency}"
+        most = self._crew.team_limits.get(seat.team) if seat.team is not None else None
+        if most is not None and seat.team is not None and self._teams[seat.team] >= most:
+            return f"team {seat.team} runs {self._teams[seat.team]} of {most}"
+        return None
+
+
+def _holders(task: Task) -> tuple[str | None, ...]:
+    """The agents that run the task, one per hop of a gated one; a single None where there is no lease."""
+    if task.gated:
+        held = tuple(hop["lease"]["agent"] for hop in task.workflow["hops"] if "lease" in hop)
+        return held or (None,)
+    return (task.lease.agent if task.lease is not None else None,)

@@ -17,8 +17,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import duration_ms, iso, millis
 from aof.core.scheduling.ack_timeout import ACKNOWLEDGED_MS
 from aof.core.scheduling.crew import STARTED, Seat
-from aof.core.scheduling.snapshot import Action
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, View
 
 BACKOFF_MS: Final = 2_000
 _STARTS: Final = frozenset({"sequential", "delegation"})  # the receiver runs the task itself

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aof.core.scheduling.snapshot import Action
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, View
 
 
 def planned(view: View) -> list[Action]:

@@ -12,11 +12,10 @@ from aof.core.model.ids import run_place
 from aof.core.model.run import lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
-from aof.core.scheduling.snapshot import Action
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, View
 from aof.core.workflows.timers import deadlines
 
 _OPEN: Final = ("ready", "running", "review")

@@ -18,8 +18,7 @@ from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
-from aof.core.scheduling.snapshot import Action, Plan, Snapshot
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, Plan, Snapshot, View
 from aof.core.tasks.graph import retry_at
 
 _MINUTE = 60_000

@@ -10,11 +10,10 @@ from aof.core.model.handoffs.record import Trigger
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling.crew import Nobody
-from aof.core.scheduling.snapshot import Action
-from aof.core.scheduling.view import View
+from aof.core.scheduling.view import Action, View
 
 
 def capability_mismatch(view: View, task: Task) -> Action | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from aof.core.model import workflow_state
+from aof.core.model import workflow
 from aof.core.model.events import Draft
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
@@ -24,13 +24,13 @@ def close_run(
         return ()
     how: dict[str, Any] = {"status": status, "code": code, "message": message, "cause": cause, "counts": counts}
     if task.gated:
-        return close_hops(workflow_state.workflow_of(task).running(), task, now, **how)
+        return close_hops(workflow.workflow_of(task).running(), task, now, **how)
     return () if task.lease is None else (_closed(task, task.lease, now, **how),)
 
 
 def close_hop(task: Task, run: str, now: int, *, status: str, code: str) -> tuple[Draft, ...] | None:
     """Close one run while other runs of the task have a host; None where it is the last one with a host."""
-    running = workflow_state.workflow_of(task).running()
+    running = workflow.workflow_of(task).running()
     hosted = {hop.lease.run_id for hop in running if hop.lease is not None and hop.lease.worker != "pull"}
     if not hosted - {run}:
         return None
@@ -38,7 +38,7 @@ def close_hop(task: Task, run: str, now: int, *, status: str, code: str) -> tupl
 
 
 def close_hops(
-    hops: Iterable[workflow_state.HopState],
+    hops: Iterable[workflow.HopState],
     task: Task,
     now: int,
     *,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.tasks import NotReconciled
-from aof.core.evolve.coverage import name_of, standing
+from aof.core.evolve.task import name_of, standing
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.validation.output import demanded

@@ -9,7 +9,7 @@ from typing import Any
 
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import DependencyCycle, TaskRunning
-from aof.core.model import workflow_state
+from aof.core.model import workflow
 from aof.core.model.commands import AddDependency, RemoveDependency
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES
@@ -43,7 +43,7 @@ def add_dependency(records: Records, command: AddDependency, now: int) -> Verdic
 
 def _running(task: Task) -> TaskRunning | None:
     """The refusal to let work wait that somebody has begun: it would go on, and nobody would notice the edge."""
-    held = workflow_state.leases(task)
+    held = workflow.leases(task)
     if not held:
         return None
     return TaskRunning(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from aof.core.model import workflow_state
+from aof.core.model import workflow
 from aof.core.model.run import Heartbeat, lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.tasks.graph import retry_at
@@ -76,7 +76,7 @@ def _is_unclear(task: Task) -> bool:
 
 def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:
     """Of the hops of a gated task the one that lasts longest speaks for all."""
-    return max(workflow_state.leases(task), key=lambda lease: lease_end(lease, heartbeat), default=None)
+    return max(workflow.leases(task), key=lambda lease: lease_end(lease, heartbeat), default=None)
 
 
 def _dead(task: Task, _heartbeat: Heartbeat | None, _now: int) -> Normalized:

@@ -17,8 +17,8 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
-from aof.core.org import membership
+from aof.core.model.workflow import HopState, Workflow, workflow_of
+from aof.core.org import rights
 from aof.core.runs.authentication import unprovable
 from aof.core.runs.lease import PULL, already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
@@ -120,9 +120,9 @@ def wrong_role(
 ) -> HopRoleMismatch | None:
     """The refusal of an agent without the hop's role in the org chart; maintainers outside the chart need none."""
     chart = records.policy.org
-    if chart is None or membership.is_person(chart, agent, records.policy.maintainers):
+    if chart is None or rights.is_person(chart, agent, records.policy.maintainers):
         return None
-    has = membership.roles_of(chart, agent)
+    has = rights.roles_of(chart, agent)
     if said is not None and said != hop.role:
         given = f"the role given is '{said[:80]}'"
     elif hop.role not in has:
@@ -142,7 +142,7 @@ def wrong_role(
 def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
     """The refusal of an agent that would judge its own work of an earlier hop; a maintainer outside the chart may."""
     policy = records.policy
-    if not policy.binds or membership.is_person(policy.org, agent, policy.maintainers):
+    if not policy.binds or rights.is_person(policy.org, agent, policy.maintainers):
         return None
     done = judges_own(workflow_of(task), hop.id, agent)
     if not done:

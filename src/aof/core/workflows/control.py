@@ -18,14 +18,12 @@ from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import ENDED, LOST, begun, builtins, workflow_of
-from aof.core.model.workflow_template import Template
+from aof.core.model.workflow import ENDED, LOST, Template, begun, builtins, workflow_of
 from aof.core.runs import retry as retrying
 from aof.core.tasks import creation, hold, maintenance
 from aof.core.tasks import edit as editing
-from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.template_validation import check
-from aof.core.workflows.transaction import Walk
+from aof.core.workflows.transaction import Walk, reset_by, state_of
 
 
 def create(records: Records, command: c.CreateGated, now: int) -> Verdict:

@@ -14,7 +14,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import RunResult, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import HopState, workflow_of
+from aof.core.model.workflow import HopState, workflow_of
 from aof.core.runs.reported_result import lacking
 from aof.core.runs.retry import backoff_ms, malformed_failure, tries_again
 from aof.core.tasks import cancellation

@@ -12,7 +12,7 @@ from aof.core.model.ids import run_place
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs import progress
 from aof.core.runs.authentication import kept_for, unproven
 from aof.core.runs.lease import bad_beat, beat_after

@@ -16,13 +16,12 @@ from aof.core.model import commands as c
 from aof.core.model.ids import run_id, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import HopState, Workflow, workflow_of
+from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs.completion import malformed_report, not_reconciled, report_of
 from aof.core.tasks import declared, graph
 from aof.core.workflows.claim import chosen, hop_named, start, wrong_role
-from aof.core.workflows.flow import reset_by, state_of
 from aof.core.workflows.hop_lease import held, stale
-from aof.core.workflows.transaction import Walk
+from aof.core.workflows.transaction import Walk, reset_by, state_of
 
 OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
 MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"

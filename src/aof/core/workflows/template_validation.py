@@ -14,7 +14,7 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.model.ids import is_agent_name
 from aof.core.model.times import EXAMPLES
-from aof.core.model.workflow_template import Hop, Template
+from aof.core.model.workflow import Hop, Template
 from aof.core.validation.findings import Finding, Step, suggestion
 from aof.core.validation.shape import misshapen
 from aof.core.workflows import conditions

@@ -7,7 +7,7 @@ from typing import Final
 
 from aof.core.model.task import Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 
 ACTIVE: Final = ("ready", "in-progress", "review")
 

@@ -14,7 +14,7 @@ from aof.core.model.commands import Decide, NeedsOf, OnDocument
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import iso
-from aof.core.org import impersonation
+from aof.core.org import rights
 from aof.core.validation import limits
 from aof.documents.charter.edit import apply
 from aof.documents.charter.parse import parse
@@ -115,7 +115,7 @@ class SignCharter(OnCharter, frozen=True, kw_only=True):
             return refused
         charter, agent = parse(text), self.acting
         if agent != self.actor and not speakers.is_maintainer(records.policy, self.actor):
-            return impersonation.mismatch(self.actor, agent)
+            return rights.mismatch(self.actor, agent)
         seat = charter.participant(agent)
         if seat is None or seat.is_observer:
             return NotAllowed(

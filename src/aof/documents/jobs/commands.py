@@ -21,7 +21,7 @@ from aof.core.model.events import Draft
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import iso
-from aof.core.org import membership, rights
+from aof.core.org import rights
 from aof.core.validation.findings import suggestion
 from aof.documents.jobs.projection import NAME, PATH, JobsFile, parsed, rendered
 from aof.documents.projection import lock_of
@@ -159,7 +159,7 @@ def found(file: JobsFile, job_id: str) -> j.Job:
 def _no_lead(policy: Policy, name: str) -> NotAllowed | None:
     """With a chart, jobs are for those who steer the work of others."""
     chart = policy.org
-    if chart is None or membership.is_person(chart, name, policy.maintainers):
+    if chart is None or rights.is_person(chart, name, policy.maintainers):
         return None
     kind = rights.kind_of(chart, name, policy.maintainers)
     if kind in ("lead", "maintainer"):

@@ -19,7 +19,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.org import rights
 from aof.core.tasks import graph
 from aof.core.validation import limits

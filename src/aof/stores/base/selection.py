@@ -12,7 +12,7 @@ from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
 from aof.core.model.task import Task
 from aof.core.model.times import end_of
-from aof.core.model.workflow_state import has_open_hop, leases
+from aof.core.model.workflow import has_open_hop, leases
 from aof.ports.lists import NEVER, OPEN, Query
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ import os
 from contextlib import suppress
 
 from aof.stores.filesystem.integrity import waited
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.modes import shared_with
+from aof.stores.filesystem.io.disk import Disk, shared_with
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.log.reader import Position
-from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.working_copy import git_files
 
 
@@ -32,5 +31,5 @@ def create(root: str, disk: Disk, *, shared: bool) -> bool:
         table = waited.Waited(Paths(root).waited, disk)
         table.rebuild(())
         table.close()
-        checkpoint.save(Paths(root), disk, checkpoint.boot_id(), Position())
+        journal.save_checkpoint(Paths(root), disk, journal.boot_id(), Position())
     return fresh

@@ -14,9 +14,9 @@ from aof.core.model.task import Task
 from aof.core.tasks.manual_edit import BIRTHPLACES
 from aof.ports.store import Scope
 from aof.ports.working_copy import Checkup
-from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, seen
+from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.working_copy import new_file
 from aof.stores.filesystem.working_copy.changes import examine

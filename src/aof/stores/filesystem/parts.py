@@ -18,7 +18,7 @@ from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import by_task, by_type, writer
+from aof.stores.filesystem.log import reader, writer
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
 from aof.stores.filesystem.working_copy.manifest import Manifest
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from aof.core.model.events import Event
     from aof.ports.clock import Clock
-    from aof.stores.filesystem.documents.documents import Documents
-    from aof.stores.filesystem.integrity.revs import Revs
-    from aof.stores.filesystem.io.modes import Modes
+    from aof.stores.filesystem.documents.desk import Documents
+    from aof.stores.filesystem.integrity.guard import Revs
+    from aof.stores.filesystem.io.disk import Modes
     from aof.stores.filesystem.log.writer import Log
     from aof.stores.filesystem.working_copy.files import TaskFiles
 
@@ -90,14 +90,14 @@ class Parts:
     @cached_property
     def revs(self) -> Revs:
         """What commits prove themselves against."""
-        from aof.stores.filesystem.integrity.revs import Revs
+        from aof.stores.filesystem.integrity.guard import Revs
 
         return Revs(self.paths, self.disk, self.reader)
 
     @cached_property
-    def histories(self) -> by_task.Histories:
+    def histories(self) -> reader.Histories:
         """What the log tells of single tasks."""
-        return by_task.Histories(self.reader)
+        return reader.Histories(self.reader)
 
     @cached_property
     def counter(self) -> id_counter.Counter:
@@ -107,14 +107,14 @@ class Parts:
     @cached_property
     def documents(self) -> Documents:
         """The documents that follow the log."""
-        from aof.stores.filesystem.documents.documents import Documents
+        from aof.stores.filesystem.documents.desk import Documents
 
         return Documents(self, self._boot, durable=self._durable)
 
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
         self.log.refuse_poisoned()
-        return by_type.since(self.reader, types, since)
+        return reader.events_since(self.reader, types, since)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

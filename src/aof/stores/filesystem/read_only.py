@@ -28,13 +28,13 @@ from aof.stores.base import documents
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.documents.desk import ReadOnlyDesk, text_of
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import digest
-from aof.stores.filesystem.log import by_type
+from aof.stores.filesystem.io.system import clearly
+from aof.stores.filesystem.log import reader
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
-from aof.stores.filesystem.log.wait import wait
+from aof.stores.filesystem.log.writer import wait_for_more
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
@@ -221,11 +221,11 @@ class ReadOnlyStore(MemoryStore):
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
         self._caught_up()
-        return by_type.since(self.reader, types, since)
+        return reader.events_since(self.reader, types, since)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
-        return wait(self.reader, self._clock, after, timeout)
+        return wait_for_more(self.reader, self._clock, after, timeout)
 
     def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""

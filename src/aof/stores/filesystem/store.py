@@ -21,17 +21,15 @@ from aof.stores.filesystem import creation, file_working_copy, loaded_task
 from aof.stores.filesystem import unit as units
 from aof.stores.filesystem.index.read_model import IndexReadModel
 from aof.stores.filesystem.integrity import line_endings, takeover
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.lock_set import Stripes
-from aof.stores.filesystem.io.locks import HeldLock
-from aof.stores.filesystem.io.modes import shared_with
-from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.disk import Disk, shared_with
+from aof.stores.filesystem.io.locks import HeldLock, Stripes
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
-from aof.stores.filesystem.log import wait as waiting
+from aof.stores.filesystem.io.system import clearly
+from aof.stores.filesystem.log import writer as waiting
 from aof.stores.filesystem.parts import Parts
-from aof.stores.filesystem.recovery import checkpoint, power_cut
-from aof.stores.filesystem.recovery.opening import Opening
+from aof.stores.filesystem.recovery import journal, power_cut
+from aof.stores.filesystem.recovery.journal import Opening
 from aof.stores.filesystem.working_copy import changes, git_files, markdown
 from aof.stores.filesystem.working_copy.status import file_status
 
@@ -65,7 +63,7 @@ class FilesystemStore(Parts, IndexReadModel):
         durable: bool = True,
         lock_timeout: float = 10.0,
         disk: Disk | None = None,
-        boot_id: Callable[[], str] = checkpoint.boot_id,
+        boot_id: Callable[[], str] = journal.boot_id,
         doctor: bool = False,
         shared: bool = False,
     ) -> None:
@@ -357,7 +355,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
-        return waiting.wait(self.reader, self._clock, after, timeout)
+        return waiting.wait_for_more(self.reader, self._clock, after, timeout)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -26,19 +26,17 @@ from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
-from aof.stores.filesystem.documents.questions import DocumentQuestions
-from aof.stores.filesystem.index.questions import IndexQuestions
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
 from aof.stores.filesystem.io.locks import HeldLock, stripe
-from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
+from aof.stores.filesystem.io.system import failed
 from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.questions import DocumentQuestions, IndexQuestions, RecordQuestions
 from aof.stores.filesystem.records import hop_runs
-from aof.stores.filesystem.records.questions import RecordQuestions
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import document
 

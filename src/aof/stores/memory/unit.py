@@ -19,7 +19,7 @@ from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import occupied_by
+from aof.core.model.workflow import occupied_by
 from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents

@@ -21,7 +21,7 @@ from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady
 from aof.ports.lists import Query
 from aof.stores.filesystem.index import builder, file
-from aof.stores.filesystem.index import database as database_file
+from aof.stores.filesystem.index import schema as database_file
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.indexes import caught_up, from_the_log, open_fabric, store_of

@@ -195,7 +195,7 @@ def test_a_file_of_another_user_is_named_with_its_owner(tmp_path: Path) -> None:
     aof.init(tmp_path / "data")
     code = (
         f"import os; os.setuid({NOBODY})\n"
-        "import sys, aof\nfrom aof.stores.filesystem.io.os_errors import failed\n"
+        "import sys, aof\nfrom aof.stores.filesystem.io.system import failed\n"
         "try:\n    open(sys.argv[1])\nexcept OSError as error:\n    print(failed(error, 'look').hint)\n"
     )
     (tmp_path / "secret").mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.io.mounts import file_system, is_remote
+from aof.stores.filesystem.io.system import file_system, is_remote
 
 FOLDER = "/no/such place/data"
 

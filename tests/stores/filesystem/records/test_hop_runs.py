@@ -10,7 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.model.policy import Policy
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.records.workflows import WorkflowFiles
 from aof.stores.filesystem.store import FilesystemStore

@@ -14,7 +14,7 @@ from aof.adapters.cli.spec import parser
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen, ago
-from aof.app.commands.own_run import refuse_in_run
+from aof.app.commands.identity import refuse_in_run
 from aof.core.errors.base import NotFound
 from aof.core.model.events import Event
 from aof.core.model.times import millis

@@ -9,8 +9,7 @@ import msgspec
 from aof.adapters.cli.help import spelling
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.values import file_text
-from aof.adapters.cli.terminal.screen import Screen
-from aof.adapters.cli.terminal.streams import complain
+from aof.adapters.cli.terminal.screen import Screen, complain
 from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Sent
 from aof.core.errors.base import Call

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
-from aof.adapters.cli.terminal.screen import Screen
-from aof.adapters.cli.terminal.streams import complain
+from aof.adapters.cli.terminal.screen import Screen, complain
 
 
 def perform(context: Context, operation: str, values: dict[str, Any]) -> Answer:

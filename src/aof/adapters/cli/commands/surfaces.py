@@ -10,7 +10,7 @@ from aof._support.printable import clean
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
-from aof.app.commands.own_run import refuse_in_run
+from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
 from aof.core.validation import limits
 

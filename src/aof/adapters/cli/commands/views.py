@@ -15,7 +15,7 @@ from aof.adapters.cli.terminal.text_width import clean, cut, pad, width
 from aof.app.fabric import Fabric
 from aof.core.model.task import Task
 from aof.core.model.times import millis
-from aof.core.model.workflow_state import held_leases
+from aof.core.model.workflow import held_leases
 
 _COLUMNS = ("backlog", "ready", "in-progress", "review", "blocked", "done", "deadletter", "cancelled")
 _ALWAYS = ("ready", "in-progress", "done")

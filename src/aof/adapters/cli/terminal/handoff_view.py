@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aof.adapters.cli.terminal.screen import Screen
-from aof.adapters.cli.terminal.streams import complain
+from aof.adapters.cli.terminal.screen import Screen, complain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from aof._support import lazy_imports
-from aof.adapters.cli.terminal.streams import trusted
+from aof.adapters.cli.terminal.screen import trusted
 from aof.adapters.cli.terminal.text_width import clean, cut
 
 _BEGIN, _AGAIN = 1.0, 0.2  # seconds before the line is drawn first, and from then on

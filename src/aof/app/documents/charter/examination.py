@@ -15,7 +15,7 @@ from aof.core.documents.charter.model import Charter, Lane
 from aof.core.documents.finding import DocumentFinding
 from aof.core.errors.base import Call
 from aof.core.errors.charter import NoCharter
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.documents.charter.outline import sections
 from aof.documents.charter.parse import parse
 from aof.documents.charter.projection import CREATED, PATH, TYPES, replayed
@@ -24,7 +24,7 @@ from aof.ports.lists import Query
 from aof.ports.store import Scope
 
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.core.model.events import Event
 
 WORKLOG: Final = "WORKLOG.md"

@@ -17,8 +17,8 @@ from aof.documents.charter.parse import parse
 from aof.documents.charter.projection import NAME, PATH
 
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
     from aof.app.documents.charter.examination import CharterChecked
 
 

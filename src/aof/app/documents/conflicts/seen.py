@@ -11,7 +11,7 @@ from aof.documents.worklog.parser import parse_entry
 from aof.documents.worklog.projection import ENTRY
 
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
 
 _MINUTE = 16  # characters of a moment up to its minute, which is as exact as the file is
 

@@ -21,8 +21,8 @@ from aof.documents.worklog.parser import parse, parse_entry
 from aof.documents.worklog.projection import ENTRY
 
 if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
 
 
 class Conflicts(Result, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
     from aof.core.documents.mailbox.message import Ack
     from aof.core.model.policy import Policy
 

@@ -16,7 +16,7 @@ from aof.ports.working_copy import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.app.commands.environment import Environment
+    from aof.app.commands.context import Environment
 
 _TABLES = frozenset({"inbox_unread", "inbox_oldest", "inbox_due", "inbox_missing", "queue_missing"})
 _FIX = "'aof doctor --fix' writes the tables again from the cards"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.app.documents import reading
-from aof.app.documents.mailbox import commands, examination, response_times, turns
+from aof.app.documents.mailbox import commands, examination, response_times
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
 from aof.core.documents.mailbox import facts, lifecycle, receivers
 from aof.core.documents.mailbox.message import MailMessage
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
-from aof.core.org import impersonation
+from aof.core.org import rights
 from aof.documents.mailbox import json_view
 from aof.documents.mailbox.mailbox import opened
 from aof.documents.mailbox.outline import CLOSED
@@ -22,9 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.commands.environment import Environment
-    from aof.app.commands.principal import Principal
     from aof.core.model.policy import Policy
 
 _MILLISECONDS_PER_DAY = 86_400_000
@@ -101,14 +100,14 @@ class MailService:
         except AofError:  # who cannot get its mail can still work
             return Inbox(agent=agent, unread=0, messages=())
         if self._speaks_for(agent):
-            turns.began(self._environment, agent, channel)
+            response_times.turn_began(self._environment, agent, channel)
         return inbox
 
     def turn_ended(self, agent: str, channel: str) -> LeftOver:
         """The turn of the agent is over; what it has still to do about mail."""
         policy = self._policy()
         if self._speaks_for(agent):
-            turns.ended(self._environment, agent, channel)
+            response_times.turn_ended(self._environment, agent, channel)
         try:
             found = examination.left_over(opened(self._text()), agent, policy)
         except AofError:  # the turn ends all the same
@@ -123,7 +122,7 @@ class MailService:
         """Whether the caller may say that somebody's turn begins or ends."""
         name, policy = self._principal.actor, self._policy()
         trusted = self._principal.known is not None and self._principal.known.trusted
-        return trusted or not policy.binds or name == agent or impersonation.may_act_for(policy, name, agent, None)
+        return trusted or not policy.binds or name == agent or rights.may_act_for(policy, name, agent, None)
 
     def mail_list(
         self,

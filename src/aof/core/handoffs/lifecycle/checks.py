@@ -15,7 +15,7 @@ from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.times import iso
 from aof.core.org import autonomy, capacity, routing
-from aof.core.org.membership import entry_of
+from aof.core.org.rights import entry_of
 
 
 def listed(policy: Policy, name: str) -> Agent | None:

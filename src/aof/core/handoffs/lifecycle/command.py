@@ -19,7 +19,7 @@ from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.org import capacity
-from aof.core.org.membership import is_person
+from aof.core.org.rights import is_person
 from aof.core.tasks import graph
 
 _TOLD = 500

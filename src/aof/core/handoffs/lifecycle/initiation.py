@@ -37,9 +37,9 @@ from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.org import rights
-from aof.core.org.membership import is_person
+from aof.core.org.rights import is_person
 from aof.core.runs.lease import authorize
 from aof.core.tasks import graph
 

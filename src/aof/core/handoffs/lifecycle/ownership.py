@@ -18,7 +18,7 @@ from aof.core.model.lifecycle import FINISHED, allows
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import leases
+from aof.core.model.workflow import leases
 from aof.core.tasks.attempts import close_run, failure
 from aof.core.tasks.dependencies import dead_lettered
 from aof.core.tasks.transitions import to_blocked, transition

@@ -12,7 +12,7 @@ from aof.core.model.handoffs.record import MAX_LEVEL, Handoff
 from aof.core.model.org_chart import HUMAN, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.org import autonomy, capacity, escalation, guard, routing
-from aof.core.org.membership import is_person
+from aof.core.org.rights import is_person
 
 Load = Mapping[str, int]
 

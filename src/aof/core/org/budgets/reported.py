@@ -15,10 +15,9 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import RunResult
 from aof.core.model.task import Lease, Task
-from aof.core.model.workflow_state import held_leases
-from aof.core.org import membership
-from aof.core.org.budgets import used
-from aof.core.org.budgets.enforcement import AskedAction, told
+from aof.core.model.workflow import held_leases
+from aof.core.org import rights
+from aof.core.org.budgets.enforcement import AskedAction, measured, told, too_large
 from aof.core.validation.project_paths import normalised
 
 
@@ -47,7 +46,7 @@ def limited(records: Records, task_id: str) -> Limited:
     results = dict(records.results)
     for place, agent, lease, result in _reported(records, task):
         assert task is not None
-        ruled = used.too_large(records, task, agent, lease, result.deliverables or ())
+        ruled = too_large(records, task, agent, lease, result.deliverables or ())
         if ruled is None or result.outcome == "blocked":
             continue
         blockers = (f"over budget: {ruled.reason} ({ruled.point})",)
@@ -62,7 +61,7 @@ def sizes(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
     if known.policy.org is None:
         return frozenset()
     found = _reported(known, known.tasks.get(task_id))
-    refs = (ref for _, agent, _, result in found if used.measured(agent) for ref in result.deliverables or ())
+    refs = (ref for _, agent, _, result in found if measured(agent) for ref in result.deliverables or ())
     return frozenset((task_id, ref) for ref in refs if isinstance(normalised("deliverables", ref), str))
 
 
@@ -73,6 +72,6 @@ def _reported(records: Records, task: Task | None) -> Iterator[tuple[str, Agent,
         return
     for place, lease in held_leases(task):
         result = records.results.get(place)
-        agent = membership.entry_of(chart, lease.agent, records.policy.maintainers)
+        agent = rights.entry_of(chart, lease.agent, records.policy.maintainers)
         if agent is not None and isinstance(result, RunResult) and result.run_id == lease.run_id:
             yield place, agent, lease, result

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from aof.ports.working_copy import Problem
-from aof.stores.filesystem.io import modes
+from aof.stores.filesystem.io import disk
 from aof.stores.filesystem.store import FilesystemStore
 
 _GROUP_AND_OTHERS = 0o077
@@ -37,7 +37,7 @@ def tighten(store: FilesystemStore) -> None:
             continue  # closing it would make tokens valid that a clone may have brought
         with suppress(OSError):
             store.disk.set_mode(path, mode)
-    store.disk.bind(store.paths.root, modes.shared_with(group=store.shared))
+    store.disk.bind(store.paths.root, disk.shared_with(group=store.shared))
 
 
 def _odd(store: FilesystemStore) -> Iterator[tuple[str, int]]:
@@ -53,7 +53,7 @@ def _odd(store: FilesystemStore) -> Iterator[tuple[str, int]]:
             folder = stat.S_ISDIR(found.st_mode)
             if not (folder or stat.S_ISREG(found.st_mode)):
                 continue
-            mode = modes.of(found.st_mode)
+            mode = disk.permission_bits(found.st_mode)
             if folder and (store.shared or mode & _GROUP_AND_OTHERS):
                 waiting += sorted((f"{path}/{name}" for name in os.listdir(path)), reverse=True)
         except OSError:
@@ -67,6 +67,6 @@ def _wanted(mode: int, *, folder: bool, shared: bool) -> int:
     if not shared:
         return mode & ~_GROUP_AND_OTHERS & 0o777
     if folder:
-        return modes.GROUP_FOLDER
+        return disk.GROUP_FOLDER
     executable = 0o110 if mode & 0o100 else 0
     return 0o660 | executable

@@ -9,7 +9,7 @@ from aof.core.errors.storage import LogDamaged
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, is_remark
 from aof.core.model.task import Task
-from aof.core.model.workflow_state import workflow_of
+from aof.core.model.workflow import workflow_of
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
@@ -20,7 +20,7 @@ from aof.stores.filesystem.io.read import Seen, read, seen
 from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.reader import Position, log_days
-from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import examine, same_task
@@ -104,7 +104,7 @@ def _folded(store: FilesystemStore) -> dict[str, Folded]:
 
 def _unpoison(store: FilesystemStore) -> None:
     """Everything before the checkpoint was synced as a whole; the files since then are written to new places."""
-    known = checkpoint.load(store.paths)
+    known = journal.load_checkpoint(store.paths)
     store.log.heal(since=known.position.day if known is not None else "")
     _folded(store)
 
@@ -122,7 +122,7 @@ def _lost(case: Case) -> str | None:
     store, newest = case.store, case.scan.newest
     if store.damage is not None:
         return store.damage.message
-    known = checkpoint.load(store.paths)
+    known = journal.load_checkpoint(store.paths)
     if known is not None and not store.reader.holds(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
     if (last := rewritten_log.cut(store)) is not None:

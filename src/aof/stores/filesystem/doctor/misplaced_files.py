@@ -12,7 +12,7 @@ from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, unfit
-from aof.stores.filesystem.records.org_path import NAME
+from aof.stores.filesystem.records.places import NAME
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
 

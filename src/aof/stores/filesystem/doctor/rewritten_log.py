@@ -19,7 +19,7 @@ from aof.stores.filesystem.io.locks import STRIPE_NAMES
 from aof.stores.filesystem.log.reader import Position
 from aof.stores.filesystem.log.state import State
 from aof.stores.filesystem.log.writer import LOCK
-from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.status import file_status
@@ -61,7 +61,7 @@ def cut(store: FilesystemStore) -> Position | None:
 
 def _witnesses(store: FilesystemStore) -> Iterator[Position]:
     """Where the log stood: after the last append, after the last write under each stripe, when all was synced."""
-    stamped, known = _stamped(store), checkpoint.load(store.paths)
+    stamped, known = _stamped(store), journal.load_checkpoint(store.paths)
     if stamped is not None:
         yield stamped
     if known is not None:

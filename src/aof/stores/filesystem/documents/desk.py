@@ -1,4 +1,4 @@
-"""One document's files and its place in the log, under its lock.
+"""The documents of a data directory: each one's files and its place in the log, under its lock.
 
 What was applied is noted in the document's lock file: a note that is missing, of another boot or about another log only
 costs time. Appended text is not flushed, for it can be written again from the log; a file that is replaced is flushed
@@ -8,19 +8,24 @@ first, for it holds what people wrote. Must not know any single document.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from aof._support.typed import prepare_type
+from aof.core.errors.base import AofError
 from aof.core.model.events import Event
+from aof.core.model.ids import is_task_id
+from aof.documents.projection import Facts, Projection, lock_of
+from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.base import documents
 from aof.stores.base.documents import DocumentState
 from aof.stores.filesystem.io.read import LARGEST, Seen, read, seen
-from aof.stores.filesystem.log import by_type
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.reader import Position, end_position, events_after, events_before
+from aof.stores.filesystem.working_copy import markdown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.stores.filesystem.io.locks import HeldLock
     from aof.stores.filesystem.io.paths import Paths
@@ -84,8 +89,8 @@ class FileDesk:
         """What lies behind the place that was noted."""
         here = None if state is None else Position.parse(state.place.split())
         if here is None:
-            return by_type.behind(self._parts.reader).text(), []
-        behind, events = by_type.after(self._parts.reader, types, here)
+            return end_position(self._parts.reader).text(), []
+        behind, events = events_after(self._parts.reader, types, here)
         return behind.text(), events
 
     def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
@@ -172,7 +177,7 @@ class ReadOnlyDesk:
 
     def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:  # noqa: ARG002 - as above
         """Everything is past."""
-        return by_type.behind(self._reader).text(), []
+        return end_position(self._reader).text(), []
 
     def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
         """Day by day, from the last one back."""
@@ -222,7 +227,7 @@ def text_of(paths: Paths, path: str) -> tuple[str, str]:
 def _past(reader: Reader, place: str, types: tuple[str, ...]) -> Iterator[Event]:
     until = Position.parse(place.split())
     assert until is not None
-    return by_type.before(reader, types, until)
+    return events_before(reader, types, until)
 
 
 def _mark(found: Seen | None) -> str:
@@ -235,3 +240,48 @@ def _parsed(mark: str) -> Seen | None:
         inode, modified, size = map(int, words)
         return Seen(inode, modified, size)
     return None
+
+
+class Documents:
+    """What one process has of them."""
+
+    def __init__(self, parts: Parts, boot: str, *, durable: bool) -> None:
+        self._parts = parts
+        self._boot = boot
+        self._durable = durable
+        self._thought: dict[str, tuple[str, int]] = {}
+
+    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
+        """Let a document catch up under its lock, which must be held and must not have been deleted."""
+        if not self._parts.repairs:  # what the files lack is only thought of
+            documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
+            return
+        name = lock_of(projection.name)
+        lock = next((one for one in held if one.name == name), None)
+        if lock is None or not os.fstat(lock.fd).st_nlink:
+            raise ScopeTooNarrow(Scope(names=frozenset({name})))
+        documents.follow(
+            FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable), projection, facts
+        )
+
+    def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
+        """What the files would be after the document caught up; nothing is written."""
+        thought: dict[str, tuple[str, int]] = {}
+        documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
+        return {path: thought[path][0] if path in thought else text_of(self._parts.paths, path)[0] for path in paths}
+
+    def text(self, path: str) -> str:
+        """A document's file as it lies there."""
+        thought = None if self._parts.repairs else self._thought.get(path)
+        return text_of(self._parts.paths, path)[0] if thought is None else thought[0]
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task, from its file as it lies there."""
+        parts = self._parts
+        head = parts.heads.get(task_id) if is_task_id(task_id) else None
+        if head is None:
+            return None
+        with suppress(OSError, AofError):
+            data = read(parts.paths.task(head.folder, task_id))
+            return markdown.parse(data).title if data is not None else None
+        return None

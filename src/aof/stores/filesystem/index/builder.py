@@ -1,17 +1,21 @@
 """How the index's tables are filled: from the files, which are fast to read, and from the log.
 
-Must not know where the database lies, nor who may use it when.
+The heads say where each file lies and how its digest begins, so no folder is listed, and what was checked that way may
+be decoded the short way. Must not know where the database lies, nor who may use it when.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from aof._support.gc_pause import uncollected
+from aof._support.hashing import hexdigest
+from aof.core.errors.base import AofError
 from aof.core.errors.storage import LogDamaged
 from aof.core.evolve.task import evolve
 from aof.core.model.events import Event, is_remark
@@ -19,16 +23,57 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.index import queries, schema
-from aof.stores.filesystem.index.database import is_audited
-from aof.stores.filesystem.index.intact_tasks import Recorded, intact
+from aof.stores.filesystem.index.schema import is_audited
 from aof.stores.filesystem.io.locks import stripe
-from aof.stores.filesystem.io.paths import folder_of
+from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read
 from aof.stores.filesystem.log.reader import Position
-from aof.stores.filesystem.recovery import checkpoint
+from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.store import FilesystemStore
+from aof.stores.filesystem.working_copy import markdown
 
+_AT_ONCE = 200  # files: one kind of work for many of them keeps the processor's caches warm
+Recorded = tuple[Task, bytes | None]  # a task without its body, and its record as JSON where that is at hand
+Noted = dict[str, list[tuple[str, str]]]  # by folder, the tasks and how the digests of their files begin
 _BATCH = 5_000
+
+
+def intact(paths: Paths, noted: Noted) -> Iterator[Sequence[Recorded]]:
+    """The tasks, folder by folder in the order of their IDs."""
+    for folder, path in paths.folders:
+        tasks = noted[folder]
+        if not tasks:
+            continue
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for start in range(0, len(tasks), _AT_ONCE):
+                files = list(_unchanged(directory, tasks[start : start + _AT_ONCE]))
+                yield _parsed(files, archived=folder == "archive")
+        finally:
+            os.close(directory)
+
+
+def _unchanged(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
+    """The files that are as the log wrote them."""
+    for task_id, beginning in tasks:
+        try:
+            data = read(f"{task_id}.md", directory)
+        except OSError:
+            continue
+        if data is not None and hexdigest(data).startswith(beginning):
+            yield data
+
+
+def _parsed(files: Sequence[bytes], *, archived: bool) -> Sequence[Recorded]:
+    """What the files hold: of many at once if they are all canonical, or of one after the other."""
+    if not archived and (together := markdown.parse_heads(files)) is not None:
+        return together
+    found: list[Recorded] = []
+    for data in files:
+        with suppress(AofError):
+            own = None if archived else markdown.parse_own(data)
+            found.append(own or (markdown.parse(data, archived=archived), None))
+    return found
 
 
 class _Changes:
@@ -129,7 +174,7 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
 
     Every event up to the checkpoint is in the files; of those behind it, only what a file has not seen yet matters.
     """
-    known = checkpoint.load(store.paths) if not store.log.replaced else None
+    known = journal.load_checkpoint(store.paths) if not store.log.replaced else None
     since = known.position if known is not None and store.reader.holds(known.position) else Position()
     database.executescript(schema.TABLES)
     noted = store.heads.by_folder()

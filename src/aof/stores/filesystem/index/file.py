@@ -16,10 +16,10 @@ from contextlib import closing, contextmanager, suppress
 
 from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder
-from aof.stores.filesystem.index import database as databases
+from aof.stores.filesystem.index import schema as databases
 from aof.stores.filesystem.io.locks import HeldLock
-from aof.stores.filesystem.io.os_errors import NO_SPACE
 from aof.stores.filesystem.io.read import Seen, seen
+from aof.stores.filesystem.io.system import NO_SPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = databases.position(database)
+        position = databases.applied_position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, *, audited: bool) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
-        position = databases.position(database)
+        position = databases.applied_position(database)
         if position is None:
             return False
         if not self._store.reader.holds(position):
@@ -147,7 +147,7 @@ class Cache:
 
     def _add_audit(self, database: sqlite3.Connection, *, audited: bool) -> None:
         """What takes a look at the whole log is put in where somebody asks: audit records, and the agents' health."""
-        here = databases.position(database)
+        here = databases.applied_position(database)
         if here is not None and not _has(database, audited=audited):
             from aof.stores.filesystem.index import audit_table, health_table
 

@@ -14,7 +14,7 @@ from aof.ports import store as ports
 from aof.ports.lists import Query
 from aof.stores.filesystem.index import queries, schema
 from aof.stores.filesystem.index.file import Cache
-from aof.stores.filesystem.index.list_rows import Shown, showing
+from aof.stores.filesystem.index.queries import Shown, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
-"""A query as SQL over the index's tables. Must not know when the index is read or written.
+"""A query as SQL over the index's tables, and what a list shows of a task: SQLite reads it, no record is decoded.
 
 A page is put together from lanes: ranges of rows that lie in the wanted order already, so that each is read only as far
-as the page goes. How many match is not counted but looked up in the tallies, where they know what is asked for.
+as the page goes. How many match is not counted but looked up in the tallies, where they know what is asked for. Must
+not know when the index is read or written.
 """
 
 from __future__ import annotations
@@ -9,13 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
-from aof.ports.lists import NEVER, OPEN, Query
+from aof.ports.lists import NEVER, OPEN, Query, Row
 from aof.stores.filesystem.index import schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_AT_HOPS = """SELECT json_extract(value, '$.lease.agent') FROM json_each(record, '$.workflow.hops')
+               WHERE json_type(value, '$.lease') IS NOT NULL LIMIT 1"""
+_FIELDS = (
+    "json_extract(record, '$.id')",
+    "json_extract(record, '$.title')",
+    "json_extract(record, '$.status')",
+    "json_extract(record, '$.priority')",
+    f"""CASE WHEN json_type(record, '$.workflow.template') IS NOT NULL THEN ({_AT_HOPS})
+        ELSE coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent')) END""",
+    "json_extract(record, '$.blocked.reason')",
+    "json_extract(record, '$.due')",
+    "coalesce(json_extract(record, '$.archived'), 0)",
+)
 _MOST = 2**62
 _IN_ID = frozenset("task-0123456789")
 _NUMBER = schema.number()
@@ -53,6 +67,52 @@ NUMBERED = f"""WITH RECURSIVE days(first) AS (
 RUNNING = schema.within("in-progress")
 # A look at the records of what runs now: few, and a text that reads like this only costs another look.
 LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
+
+
+class Shown:
+    """One task of a list."""
+
+    __slots__ = ("agent", "due", "folder", "id", "key", "priority", "reason", "status", "title")
+
+    def __init__(  # noqa: PLR0917 - in the order of the columns
+        self,
+        id: str,  # noqa: A002 - what it is called everywhere
+        title: str,
+        status: str,
+        priority: str,
+        agent: str | None,
+        reason: str | None,
+        due: str | None,
+        archived: int,
+        key: str | int,
+    ) -> None:
+        self.id = id
+        self.title = title
+        self.status = status
+        self.priority = priority
+        self.agent = agent
+        self.reason = reason
+        self.due = due
+        self.key = key
+        self.folder = "archive" if archived else status
+
+    def row(self, state: str | None) -> Row:
+        """The same as a row of a list, with what is odd about the task's file."""
+        return Row(
+            id=self.id,
+            title=self.title,
+            status=self.status,
+            priority=self.priority,
+            agent=self.agent,
+            reason=self.reason,
+            due=self.due,
+            state=state,
+        )
+
+
+def showing(records: str) -> str:
+    """A statement that finds records and keys, made into one that finds what is shown of them, and their keys."""
+    return f"SELECT {', '.join(_FIELDS)}, key FROM ({records})"
 
 
 def asked(query: Query) -> tuple[str, str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from aof.stores.filesystem.io.os_errors import clearly
+from aof.stores.filesystem.io.system import clearly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,19 +1,23 @@
-"""The index's tables, and a task as a row of them. Must not know queries, nor when the index is read or written.
+"""The index's database: its tables, a task as a row of them, how its file is opened, and how far it has come.
 
 A row's key is its place: folder, day and number in one integer. So the tasks of a folder lie together in the order of
-their IDs, a list can stop at its limit, and neither the ID nor the status needs an index of its own.
+their IDs, a list can stop at its limit, and neither the ID nor the status needs an index of its own. Must not know
+queries, nor when the index is read or written.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 
-from aof.core.model import workflow_state
+from aof._support.confined_folder import LinkInTheWay, is_link
+from aof.core.model import workflow
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.model.times import end_of
 from aof.stores.filesystem.index import codec
+from aof.stores.filesystem.log.reader import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +64,7 @@ CREATE TABLE tallies (
 INSERT: Final = """INSERT INTO tasks VALUES
   (?, ?, ?, ?, ?, nullif(?, 0), nullif(?, 0), ?, nullif(?, 0), nullif(?, 0), nullif(?, 0), nullif(?, -1), ?, ?,
    nullif(?, 0), nullif(?, 0), nullif(?, 0))"""
+TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _alike(row: str) -> str:
@@ -78,7 +83,6 @@ CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
 CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
 CREATE TRIGGER held AFTER UPDATE OF held ON tasks BEGIN {_OUT} {_IN} END;
 """
-TALLY: Final = "INSERT INTO tallies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class _Days(dict[str, int]):
@@ -160,7 +164,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or codec.encode_task(task)).decode(),
         hops,
-        BETWEEN.join(("", *workflow_state.takers(task), "")) if task.handoffs else 0,
+        BETWEEN.join(("", *workflow.takers(task), "")) if task.handoffs else 0,
         end_of(task.due) if task.due is not None else 0,
     )
 
@@ -189,3 +193,29 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 def record(text: str) -> Task:
     """The task of a row, without its body."""
     return codec.decode(text)
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open a database that other means protect and that may be lost."""
+    if is_link(path):
+        raise LinkInTheWay(path)
+    database = sqlite3.connect(path, timeout=10, isolation_level="DEFERRED", check_same_thread=False)
+    database.execute("PRAGMA page_size = 8192")
+    database.execute("PRAGMA journal_mode = OFF")
+    database.execute("PRAGMA synchronous = OFF")
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("PRAGMA cell_size_check = ON")
+    return database
+
+
+def is_audited(database: sqlite3.Connection) -> bool:
+    """Whether the audit records are in it, as they are where somebody has asked for them before."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+
+
+def applied_position(database: sqlite3.Connection) -> Position | None:
+    """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
+    found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()
+    if found is None or found[0] != VERSION:
+        return None
+    return Position(*found[1:])

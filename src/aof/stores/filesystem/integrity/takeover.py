@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from aof.core.errors.storage import LogDamaged
 from aof.stores.base.fold import fold
-from aof.stores.filesystem.io.lock_set import EVERY_STRIPE
+from aof.stores.filesystem.io import locks
 from aof.stores.filesystem.io.read import digest, read
+from aof.stores.filesystem.log.chain import last_event
 from aof.stores.filesystem.log.reader import Position, log_days
-from aof.stores.filesystem.log.tail import last_event
 
 if TYPE_CHECKING:
     from aof.core.model.task import Task
@@ -35,7 +35,7 @@ def refuse_or_take_over(store: FilesystemStore, missing: Position) -> None:
 
 def start_over(store: FilesystemStore) -> None:
     """The log is another one than before: heads and index follow it, if the tasks' files belong to it."""
-    held = store.locks.acquire_all(EVERY_STRIPE)
+    held = store.locks.acquire_all(locks.EVERY_STRIPE)
     try:
         store.log.refresh(sound=True)
         newest = store.recovery.highest_rev()

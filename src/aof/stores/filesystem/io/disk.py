@@ -1,8 +1,9 @@
-"""Every write to the disk, as single steps. Nothing else in the store changes a file.
+"""Every write to the disk, as single steps, with the modes of what is made. Nothing else in the store changes a file.
 
-A test can stand in for this class to stop at each step, to fail one, or to record all of them and work out every
-state that a power cut may leave. Bound to a data directory, it reaches files only beneath that, and follows no link.
-Must not know what the bytes mean.
+A test can stand in for `Disk` to stop at each step, to fail one, or to record all of them and work out every state that
+a power cut may leave. Bound to a data directory, it reaches files only beneath that, and follows no link. Modes are
+those of the `events/` folder, so every process makes the same files, whatever its umask is; what people and version
+control made keeps its mode. Must not know what the bytes mean.
 """
 
 from __future__ import annotations
@@ -15,13 +16,40 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from aof._support.confined_folder import ConfinedFolder, Folder, LinkInTheWay, is_link
-from aof.stores.filesystem.io.modes import Modes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+PRIVATE_FOLDER: Final = 0o700
+GROUP_FOLDER: Final = 0o2770
+_PERMISSIONS: Final = 0o7777
 _WORTH_SWAPPING = 8
 _HERE, _SWAP_NAMES = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BITS = 0o777
 _TRIES = 50  # for who deletes folders while others work in them
+
+
+class Modes:
+    """The modes of new folders and files. `exact` ones are set whatever the umask says."""
+
+    __slots__ = ("exact", "file", "folder")
+
+    def __init__(self, folder: int = PRIVATE_FOLDER) -> None:
+        self.exact = bool(folder & stat.S_ISGID and folder & stat.S_IWGRP)
+        self.folder = GROUP_FOLDER if self.exact else folder & 0o777 | PRIVATE_FOLDER
+        self.file = self.folder & 0o666
+
+
+def shared_with(group: bool) -> Modes:  # noqa: FBT001 - the one thing that there is to say
+    """The modes of a new data directory."""
+    return Modes(GROUP_FOLDER if group else PRIVATE_FOLDER)
+
+
+def permission_bits(found: int) -> int:
+    """The permission bits of what `stat` tells."""
+    return found & _PERMISSIONS
 
 
 class _Anywhere:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from operator import itemgetter
 
 from aof._support.hashing import hexdigest
 
@@ -44,20 +45,9 @@ class Seen(tuple[int, int, int]):
         """From what the system tells."""
         return super().__new__(cls, (inode, modified, size))
 
-    @property
-    def inode(self) -> int:
-        """Which file it was."""
-        return self[0]
-
-    @property
-    def modified(self) -> int:
-        """When it was written, in nanoseconds."""
-        return self[1]
-
-    @property
-    def size(self) -> int:
-        """How many bytes it had."""
-        return self[2]
+    inode = property(itemgetter(0), doc="Which file it was.")
+    modified = property(itemgetter(1), doc="When it was written, in nanoseconds.")
+    size = property(itemgetter(2), doc="How many bytes it had.")
 
 
 def seen(path: str) -> Seen | None:

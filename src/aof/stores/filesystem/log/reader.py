@@ -1,17 +1,18 @@
-"""Reading the log: events from any number on, one task's events, the whole chain verified. Never changes anything.
+"""Reading the log: events from any number on, of one task or of some types, and the whole chain verified.
 
-A reader takes an incomplete tail as not yet written. What it hands out has been flushed.
+Never changes anything. Must not know what the events are read for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from aof.core.errors.storage import LogDamaged
 from aof.core.model.ids import is_day
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log import chain, tail
+from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.bookmarks import Bookmarks
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
 
@@ -24,6 +25,7 @@ _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
 _TALK = (b',"type":"protocol.', b',"type":"delegation.', b',"type":"document.')
 _SUFFIX = ".jsonl"
+_TYPE = b',"type":"'
 
 
 class Position:
@@ -190,7 +192,7 @@ class Reader:
     def newest(self) -> int:
         """The number of the last whole commit's last event, found from behind."""
         for day in reversed(log_days(self._paths)):
-            if (last := tail.last_event(self._paths.log(day))) is not None:
+            if (last := chain.last_event(self._paths.log(day))) is not None:
                 return last.seq
         return 0
 
@@ -201,7 +203,7 @@ class Reader:
     def _hash_before(self, day: str) -> str:
         """The hash of the last event before a day."""
         for earlier in reversed(log_days(self._paths)):
-            if earlier < day and (last := tail.last_event(self._paths.log(earlier))) is not None:
+            if earlier < day and (last := chain.last_event(self._paths.log(earlier))) is not None:
                 return last.hash
         return GENESIS
 
@@ -223,7 +225,7 @@ class Reader:
         """The lines of whole commits, flushed before they are handed out."""
         fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            start, data = tail.tail(fd)
+            start, data = chain.tail(fd)
             size = start + chain.last_commit_end(data)[0]
             if self._durable and size > offset:
                 self._flush(fd)
@@ -261,3 +263,97 @@ def log_days(paths: Paths) -> list[str]:
                     raise LogDamaged(f"events/{entry.name} is not a file", hint, day=entry.name[:10])
                 days.append(entry.name[:10])
     return sorted(days)
+
+
+def end_position(reader: Reader) -> Position:
+    """Where the log ends now."""
+    for day in reversed(reader.days()):
+        offset, last = 0, b""
+        for last in reader.lines(day, 0):
+            offset += len(last)
+        if last:
+            event = chain.decode(last)
+            return Position(day, offset, event.seq, event.hash)
+    return Position()
+
+
+def events_after(reader: Reader, types: tuple[str, ...], start: Position) -> tuple[Position, list[Event]]:
+    """Where the log ends, and the events of these types behind a position."""
+    wanted = _beginnings(types)
+    found: list[Event] = []
+    here = start
+    for day in reader.days():
+        if day < start.day:
+            continue
+        offset = start.offset if day == start.day else 0
+        last = b""
+        for last in reader.lines(day, offset):
+            offset += len(last)
+            if last.startswith(wanted, last.find(b",")):
+                found.append(chain.decode(last))
+        if last:
+            event = chain.decode(last)
+            here = Position(day, offset, event.seq, event.hash)
+    return here, found
+
+
+def events_since(reader: Reader, types: tuple[str, ...], day: str) -> Iterator[Event]:
+    """The events of these types from the beginning of a day on."""
+    wanted = _beginnings(types)
+    for one in reader.days():
+        if one >= day:
+            lines = reader.lines(one, 0)
+            yield from (chain.decode(line) for line in lines if line.startswith(wanted, line.find(b",")))
+
+
+def events_before(reader: Reader, types: tuple[str, ...], end: Position) -> Iterator[Event]:
+    """The events of these types up to a position, newest first; a day is read when its first event is asked for."""
+    wanted = _beginnings(types)
+    for day in reversed(reader.days()):
+        if end.day and day > end.day:
+            continue
+        lines = [line for line in reader.lines(day, 0) if line.startswith(wanted, line.find(b","))]
+        for line in reversed(lines):
+            event = chain.decode(line)
+            if event.seq <= end.seq:
+                yield event
+
+
+def _beginnings(types: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(_TYPE + one.encode() for one in types)
+
+
+class Histories:
+    """Reads the log once for many tasks that are announced, and once for each that is not. Safe for several threads."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._turn = threading.Lock()
+        self._until = Position()
+        self._known: dict[str, list[Event]] = {}
+
+    def of(self, task_id: str) -> list[Event]:
+        """Everything that the log has of a task now."""
+        with self._turn:
+            if task_id in self._known:
+                self._go_on()
+                return list(self._known[task_id])
+        return list(self._reader.of_tasks((task_id,)))
+
+    def announce(self, task_ids: Iterable[str], until: Position) -> None:
+        """These will be asked for; the log reaches to that position at least. Forgets those announced before."""
+        kept: dict[str, list[Event]] = {task_id: [] for task_id in task_ids}
+        if kept:
+            for event in self._reader.of_tasks(kept):
+                kept[event.task_id].append(event)
+        with self._turn:
+            self._until, self._known = until, kept
+
+    def _go_on(self) -> None:
+        """Take in what was appended since, for all that were announced; what was read then may be in there again."""
+        for here, lines in self._reader.commits(self._until):
+            self._until = here
+            for _, event in lines:
+                kept = self._known.get(event.task_id)
+                if kept is not None and (not kept or kept[-1].seq < event.seq):
+                    kept.append(event)

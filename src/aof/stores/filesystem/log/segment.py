@@ -10,13 +10,13 @@ from contextlib import suppress
 
 from aof.core.errors.storage import DiskFull, LogDamaged
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.os_errors import failed
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.system import failed
 from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.chain import last_event, tail
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
 from aof.stores.filesystem.log.reader import Position, broken, log_days
 from aof.stores.filesystem.log.state import State
-from aof.stores.filesystem.log.tail import last_event, tail
 from aof.stores.filesystem.recovery.quarantine import torn_name
 
 _CHUNK = 1 << 20

@@ -1,16 +1,114 @@
-"""What the log's lock file says: the day, whether a flush has failed, the floor of numbers, and the last stamp.
+"""What writers of the log note for the next one: its state, a stamp of its files, and how far it is durable.
 
-Written only by the holder of the lock. Must not know the log's files.
+The state is in the log's lock file and written only by its holder: the day, whether a flush has failed, the floor of
+numbers, and the last stamp. The stamp says how the log's folder and files looked; anything else than the same inode,
+size and change time means that somebody other than an appender was at work, and the log is verified before it is
+written to. The change time is compared and not the modification time, because a program can set the latter back.
+
+The system reports a lost write only to processes that had the file open by then, and forgets what it could not write.
+So every writer notes how far a flush has succeeded, and a process that opens the log first rewrites what lies behind
+that note. A note that is missing, late or about another file only costs time. Must not know how the log is written.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
+from aof._support.hashing import hexdigest
 from aof.core.errors.storage import LogPoisoned
-from aof.stores.filesystem.integrity.stamp import STAMP_BYTES, Stamp
+from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log.reader import Position
 
+STAMP_BYTES = 256
+_WORDS = 9
+_BYTES = 160
 STAMP_AT = 64
+
+
+class Stamp:
+    """The folder's change time, a digest of the older days' files, the current file, and the position at its end."""
+
+    __slots__ = ("changed", "folder", "inode", "older", "position")
+
+    def __init__(self, folder: int, older: str, inode: int, changed: int, position: Position) -> None:
+        self.folder = folder
+        self.older = older
+        self.inode = inode
+        self.changed = changed
+        self.position = position
+
+    def describes(self, found: os.stat_result) -> bool:
+        """Whether the current file is as it was left."""
+        return (found.st_ctime_ns, found.st_size, found.st_ino) == (self.changed, self.position.offset, self.inode)
+
+    def text(self) -> bytes:
+        """One padded line; the mark at its end shows that all of it was written."""
+        said = f"{self.folder} {self.older} {self.inode} {self.changed} {self.position.text()} ."
+        return said.ljust(STAMP_BYTES - 1).encode("ascii") + b"\n"
+
+    @staticmethod
+    def parse(text: str) -> Stamp | None:
+        """None where nobody has left any, as in a new lock file or one of an earlier version."""
+        words = text.split()
+        if len(words) != _WORDS or words[-1] != ".":
+            return None
+        position = Position.parse(words[4:8])
+        if position is None or not (words[0].isdigit() and words[2].isdigit() and words[3].isdigit()):
+            return None
+        return Stamp(int(words[0]), words[1], int(words[2]), int(words[3]), position)
+
+
+def older_days(paths: Paths, days: list[str]) -> str:
+    """A digest of how the files of these days look, without reading them."""
+    seen: list[str] = []
+    for day in days:
+        found = os.stat(paths.log(day))
+        seen.append(f"{day} {found.st_ino} {found.st_size} {found.st_ctime_ns}")
+    return hexdigest("\n".join(seen).encode())[:16]
+
+
+class Flushed:
+    """The note of one data directory."""
+
+    def __init__(self, path: str, disk: Disk) -> None:
+        self._path = path
+        self._disk = disk
+        self._fd = -1
+
+    def note(self, inode: int, behind: Position) -> None:
+        """Everything before the position is durable in that file."""
+        with suppress(OSError):
+            self._disk.overwrite(self._open(), f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n", 0)
+
+    def forget(self) -> None:
+        """Say nothing; raises OSError, for what is said of another log must not stay."""
+        self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
+
+    def last(self) -> Position | None:
+        """Where any file was durable last."""
+        with suppress(OSError):
+            return Position.parse(os.pread(self._open(), _BYTES, 0).decode("ascii", "replace").split()[1:])
+        return None
+
+    def upto(self, inode: int) -> Position | None:
+        """Where the file was durable last; None where nobody has said."""
+        with suppress(OSError):
+            noted, *words = os.pread(self._open(), _BYTES, 0).decode("ascii", "replace").split() or [""]
+            return Position.parse(words) if noted == str(inode) else None
+        return None
+
+    def close(self) -> None:
+        """Close the open file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            self._fd = self._disk.open_cache(self._path)
+        return self._fd
 
 
 class State:

@@ -1,31 +1,102 @@
 """The log: the commit point. Appends under its lock, flushes outside of it, cuts only what was never whole.
 
 `events/<day>.jsonl` holds the lines. The log's lock file says which day is current, whether a flush has failed, and
-below which number no event may begin. Must not know what the events mean.
+below which number no event may begin. The system reports a lost write once per open file, and threads share one. So
+they flush one after the other, a flush counts for everything that was appended before it began, and after a failed one
+no caller gets a success. Must not know what the events mean.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock  # as threading.Lock, without the rest of that module
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
+from aof.ports.clock import Clock
 from aof.stores.filesystem.integrity.guard import LogGuard
 from aof.stores.filesystem.integrity.log_identity import LogReplaced
-from aof.stores.filesystem.integrity.stamp import Stamp
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
-from aof.stores.filesystem.log.durable_end import Flushed
-from aof.stores.filesystem.log.flush import Flushing, Mark
-from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.log.reader import Position, Reader, log_days
 from aof.stores.filesystem.log.segment import LogFile
-from aof.stores.filesystem.log.state import STAMP_AT, State, poisoned
+from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Stamp, State, poisoned
 
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
+
+
+class Mark(NamedTuple):
+    """How far the log was written: which opening of which file, and up to where in it."""
+
+    opening: int = 0
+    end: int = 0
+
+
+class Flushing:
+    """The flushes of one process."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.written = Mark()
+        self.failed = False
+        self.noted = False
+        self._flushed = Mark()
+        self._turn = allocate_lock()
+        self._pid = os.getpid()
+
+    def upto(self, fd: int, mark: Mark) -> None:
+        """Return when everything up to the mark is durable; raises CommitUnknown."""
+        if self._pid != os.getpid():  # another thread may have had its turn when this process was forked
+            self._turn, self._pid = allocate_lock(), os.getpid()
+        with self._turn:
+            if self.failed:
+                raise unknown()
+            if self._flushed.opening == mark.opening and self._flushed.end >= mark.end:
+                return
+            written = self.written
+            self.now(fd)
+            self._flushed = written if written.opening == mark.opening else mark
+
+    def now(self, fd: int) -> None:
+        """Flush an open file; raises CommitUnknown. A flush that failed is never tried again."""
+        try:
+            self.disk.flush(fd)
+        except OSError as error:
+            self.failed, self.noted = True, False
+            raise unknown(error) from error
+
+
+def unknown(error: OSError | None = None) -> CommitUnknown:
+    """The caller's error when a flush has failed."""
+    why = f" ({error.strerror})" if error is not None else ""
+    return CommitUnknown(
+        f"the log could not be flushed{why}; the change may or may not be durable",
+        "run 'aof doctor', which verifies the log; then look whether the change is there",
+    )
+
+
+def wait_for_more(reader: Reader, clock: Clock, after: int, timeout: float) -> bool:
+    """Sleep until there is an event after that number; False when the time is over."""
+    deadline = clock.monotonic() + timeout
+    pause = _SHORTEST_WAIT
+    known = None
+    while True:
+        end = reader.end()
+        if end != known:
+            known = end
+            if reader.newest() > after:
+                return True
+        left = deadline - clock.monotonic()
+        if left <= 0:
+            return False
+        clock.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_WAIT)
 
 
 class Log:

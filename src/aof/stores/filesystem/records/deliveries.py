@@ -16,9 +16,9 @@ from aof.ports.clock import Clock
 from aof.ports.notifier import Delivery
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks, file_name
-from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.system import clearly
 
 _MOST = 1_000_000  # bytes
 

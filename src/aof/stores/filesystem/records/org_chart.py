@@ -25,7 +25,7 @@ from aof.ports.org import OrgReport
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.records import strict_yaml, yaml_places
-from aof.stores.filesystem.records.org_path import NAME
+from aof.stores.filesystem.records.places import NAME
 
 LIMIT: Final = 1_048_576
 

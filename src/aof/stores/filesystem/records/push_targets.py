@@ -18,9 +18,9 @@ from aof.ports.clock import Clock
 from aof.ports.push import PushTarget, Targets
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
-from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.system import clearly
 
 _MOST = 1_000_000  # bytes
 _SUFFIX = ".json"

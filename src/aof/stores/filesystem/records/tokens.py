@@ -12,9 +12,9 @@ from aof.ports.clock import Clock
 from aof.ports.tokens import Token
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
-from aof.stores.filesystem.io.os_errors import clearly
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.system import clearly
 
 _LOCK = "tokens"
 _GROUP_AND_OTHERS = 0o077

@@ -1,24 +1,34 @@
-"""What is being written, noted in the lock file of each stripe while it is being written, and after which event.
+"""What a crash may have left: the journal of each stripe, the checkpoint, and what the first opener does about both.
 
-The next holder of a stripe sees at once whether a dead writer left something to redo. It also sees where the log stood
-when the stripe was last written: if the log has no such event, it is another log, and the heads of this stripe are of
-the one before. One more file says of all stripes at once whether somebody is writing, so that a command on any task
-finds what a dead writer left. Must not know the log.
+The journal notes, in the lock file of each stripe, what is being written while it is being written. The checkpoint says
+up to which event every file is written and synced, and under which boot. The first opener under a new boot redoes what
+a power cut may have undone. Must not know how files are redone; see `redo` and `power_cut`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from aof.core.model.ids import is_task_id
+from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.locks import STRIPE_NAMES, STRIPES, HeldLock
+from aof.stores.filesystem.io.locks import EVERY_STRIPE, STRIPE_NAMES, STRIPES, HeldLock
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log.reader import Position
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.stores.filesystem.store import FilesystemStore
 
 STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
 _IDLE = b"idle\n"
 _WRITING, _DONE = b"w", b"."
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
 
 class Journal:
@@ -80,3 +90,132 @@ class Journal:
         if self._fd < 0:
             self._fd = self._disk.open_cache(self._journal)
         return self._fd
+
+
+class Checkpoint:
+    """A position in the log and a boot."""
+
+    __slots__ = ("boot", "position")
+
+    def __init__(self, boot: str, position: Position) -> None:
+        self.boot = boot
+        self.position = position
+
+
+def boot_id() -> str:
+    """What tells one boot from the next; a clean restart of the machine looks like a power cut, which is safe."""
+    try:
+        with open(_BOOT_ID, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return f"no-boot-id-{os.uname().nodename}"
+
+
+def load_checkpoint(paths: Paths) -> Checkpoint | None:
+    """None where there is none, or none that makes sense."""
+    data = read(paths.checkpoint)
+    boot, *words = (data or b"-").decode("ascii", "replace").split() or [""]
+    position = Position.parse(words)
+    return Checkpoint(boot, position) if position is not None else None
+
+
+def save_checkpoint(paths: Paths, disk: Disk, boot: str, position: Position) -> None:
+    """Make everything durable, then say so."""
+    disk.sync_all(paths.root)
+    text = f"{boot} {position.text()}\n"
+    temporary = paths.temporary_file("checkpoint")
+    disk.write_durable(temporary, text.encode())
+    disk.rename(temporary, paths.checkpoint)
+    disk.sync_dir(paths.locks)
+
+
+class Opening:
+    """What a store has to do before anybody works with it, and now and then."""
+
+    def __init__(self, store: FilesystemStore, boot: str, *, durable: bool) -> None:
+        self._store = store
+        self._boot = boot
+        self._durable = durable
+        self._checkpointed = 0
+
+    def open(self) -> None:
+        """Make what is missing, refuse a log that was replaced, and recover where the machine was restarted."""
+        store = self._store
+        store.make_folders()
+        known = load_checkpoint(store.paths)
+        if known is not None:
+            if not store.reader.holds(known.position):
+                takeover.refuse_or_take_over(store, known.position)
+            elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
+                flushed = store.log.flushed()
+                if flushed is not None and not store.reader.holds(flushed):
+                    takeover.refuse_or_take_over(store, flushed)
+            if known.boot == self._boot or not store.repairs:
+                self._checkpointed = known.position.seq
+                return
+        self.recover()
+
+    @property
+    def restarted(self) -> bool:
+        """Whether the machine was restarted since anybody put right what a power cut may have undone."""
+        known = load_checkpoint(self._store.paths)
+        return known is not None and known.boot != self._boot
+
+    def recover(self) -> None:
+        """Redo what a power cut may have undone, unless somebody has under this boot."""
+        store = self._store
+        held = store.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
+        try:
+            known = load_checkpoint(store.paths)
+            if known is None:
+                takeover.refuse_cut(store)
+                store.recovery.new_here()
+            elif known.boot != self._boot:
+                store.recovery.after_power_cut(known.position)
+            else:
+                return
+            self._settle(held[1:])
+        finally:
+            store.locks.release(held)
+
+    def begin_anew(self, held: list[HeldLock]) -> None:
+        """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
+        self._store.recovery.new_here()
+        self._settle(held)
+        self._store.damage, self._store.log.replaced = None, False
+
+    def checkpoint_if_due(self, seq: int) -> None:
+        """A checkpoint after so many events."""
+        if seq - self._checkpointed > _CHECKPOINT_EVERY:
+            self._checkpointed = seq
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Sync everything, so that a power cut costs less afterwards."""
+        store = self._store
+        with clearly("sync the data directory"):
+            store.make_folders()
+            held = store.stripes.take_all()
+            try:
+                self._save_checkpoint()
+            finally:
+                store.locks.release(held)
+
+    def _settle(self, held: list[HeldLock]) -> None:
+        """Every stripe is held, and what it notes is done: the heads follow from the log up to its end."""
+        log = self._store.log
+        log.refresh(sound=True)
+        for lock in held:
+            self._store.intents.clear(lock, log.position)
+        self._save_checkpoint()
+
+    def _save_checkpoint(self) -> None:
+        """The caller holds every stripe, so that nothing is half written."""
+        store = self._store
+        with suppress(OSError):  # what dead writers left harms nobody
+            store.files.sweep()
+        store.log.refresh(sound=True)
+        store.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
+        position = store.log.position
+        save_checkpoint(store.paths, store.disk, self._boot, position)
+        self._checkpointed = position.seq

@@ -14,7 +14,7 @@ import msgspec
 
 from aof.core.errors.tasks import UnreadableTask
 from aof.stores.filesystem.records.strict_yaml import FIRST_LINE, load, refuse, scan
-from aof.stores.filesystem.working_copy import canonical
+from aof.stores.filesystem.working_copy import markdown
 
 # A block starts in the first column, unless with what can only go on with the block before.
 _START = re.compile(r"^(?=[^ \t\r\n#\]}])(?!-[ \t\r\n])", re.MULTILINE)
@@ -63,7 +63,7 @@ def _values(blocks: list[_Block]) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _split(text: str) -> tuple[str, list[_Block]]:
     """What stands before the first key, and the blocks. One edit is read and written in the same layout many times."""
-    if len(text.encode()) > canonical.LIMIT:
+    if len(text.encode()) > markdown.LIMIT:
         raise UnreadableTask("the frontmatter is larger than 64 KB", "Move long texts to the body or to a file.")
     if found := _BREAKS.search(text):
         line = FIRST_LINE + text.count("\n", 0, found.start())
@@ -109,7 +109,7 @@ def _simple(part: str) -> _Block | None:
         return None
     commented = _COMMENTED.match(first)
     content = commented[1].rstrip(" \t") if commented else first.removesuffix("\r")
-    found = canonical.decode(content.encode())
+    found = markdown.decode_canonical(content.encode())
     return _Block(*next(iter(found.items())), part, len(content)) if found else None
 
 
@@ -130,7 +130,7 @@ def _pieces(layout: str, values: dict[str, Any], always: str | None) -> tuple[li
     def write(key: str, beside: str) -> None:
         nonlocal place
         place = len(pieces) + 1 if key == always else place
-        pieces.extend((f"{canonical.key_text(key)}: ", canonical.encode(values[key]), f"{beside}{newline}"))
+        pieces.extend((f"{markdown.key_text(key)}: ", markdown.encode_value(values[key]), f"{beside}{newline}"))
 
     def unchanged(key: str) -> bool:
         return key in values and key != always and same(old[key], values[key])

@@ -1,7 +1,9 @@
-"""A task and the bytes of its file, both ways: canonical frontmatter here, a person's by `layout`.
+"""A task and the bytes of its file, both ways: canonical frontmatter here, a person's by `frontmatter`.
 
-The file is `---`, the frontmatter, `---`, and for a body one empty line and the body as it is. This is on the path
-of every command, so it builds the text from as few calls as possible. Must not know folders, the log or commands.
+The file is `---`, the frontmatter, `---`, and for a body one empty line and the body as it is. Canonical frontmatter
+has one line per key, its value as JSON, readable as YAML too: writing the values again gives the same bytes, so nothing
+that a person laid out differently is lost. This is on the path of every command, so it builds the text from as few
+calls as possible. Must not know folders, the log or commands.
 """
 
 from __future__ import annotations
@@ -20,9 +22,24 @@ from aof.core.errors.base import PayloadTooLarge
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.task import NOT_FRONTMATTER, Task
 from aof.core.validation import messages
+from aof.core.validation.limits import FRONTMATTER_BYTES
 from aof.stores.filesystem.working_copy import frontmatter
-from aof.stores.filesystem.working_copy.canonical import FIELDS, KEYS, LIMIT, decode, encode_lines, escape, key_text
 
+LIMIT: Final = FRONTMATTER_BYTES  # a larger one is refused unread
+FIELDS: Final = tuple(field for field in msgspec.structs.fields(Task) if field.name not in NOT_FRONTMATTER)
+KEYS: Final = frozenset(field.encode_name for field in FIELDS)
+_NAMES: Final = {key.encode(): key for key in KEYS}
+
+encode_lines = msgspec.json.Encoder().encode_lines
+_decode_lines = msgspec.json.Decoder().decode_lines
+_decode_key = msgspec.json.Decoder(str).decode
+
+# What JSON allows in a string but YAML forbids there or takes for a line break.
+_SUSPECT = (b"\xc2", *(char.encode() for char in "\x7f\u2028\u2029\ufeff\ufffe\uffff"))  # c2: U+0080 to U+00BF
+# Rarely needed, so compiled when they are.
+_NOT_YAML: Final = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+_PLAIN_KEY: Final = r"[A-Za-z_][A-Za-z0-9_-]*\Z"
+_YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _astuple = msgspec.structs.astuple
 _put = msgspec.structs.force_setattr
 _encode = msgspec.json.Encoder().encode
@@ -36,9 +53,59 @@ _DEFAULTS: Final = [
 ]
 _REV_DIGITS: Final = 20
 _OTHERS: Final = tuple(map(attrgetter, NOT_FRONTMATTER))
-
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*(?:\r?\n|\Z)")
 _CLOSING = re.compile(rb"^---[ \t]*(\r?\n|\Z)", re.MULTILINE)
+
+
+def escape_yaml(encoded: bytes) -> bytes:
+    """Make JSON valid YAML as well. Such characters stand only inside strings, so an escape is always right."""
+    if encoded.isascii():
+        if b"\x7f" not in encoded:
+            return encoded
+    elif not any(map(encoded.__contains__, _SUSPECT)):
+        return encoded
+    return re.sub(_NOT_YAML, lambda found: f"\\u{ord(found[0]):04x}", encoded.decode()).encode()
+
+
+def encode_value(value: Any) -> str:
+    """One value as it stands behind its key."""
+    return escape_yaml(_encode(value)).decode()
+
+
+def key_text(key: str) -> str:
+    """A key as it stands at the start of its line: quoted unless every YAML reader takes it for a plain text."""
+    if re.match(_PLAIN_KEY, key, re.ASCII) and key.lower() not in _YAML_WORDS:
+        return key
+    return encode_value(key).replace(": ", ":\\u0020")  # so that the first ": " of a line always ends the key
+
+
+def decode_canonical(front: bytes) -> dict[str, Any] | None:
+    """The values by key, or None when the lines (without the last line break) are not canonical."""
+    if not front:
+        return {}
+    try:
+        keys, texts = zip(*[line.split(b": ", 1) for line in front.split(b"\n")], strict=True)
+        text = b"\n".join(texts) + b"\n"
+        values = _decode_lines(text)
+        if escape_yaml(encode_lines(values)) != text:
+            return None
+        _pack(values)  # fails for integers beyond 64 bits, which JSON knows and few readers do
+        try:
+            names = [_NAMES[key] for key in keys]
+        except KeyError:
+            names = [_NAMES.get(key) or _name(key) for key in keys]
+    except (ValueError, OverflowError, RecursionError, msgspec.DecodeError):
+        return None
+    found = dict(zip(names, values, strict=True))
+    return found if len(found) == len(values) else None
+
+
+def _name(text: bytes) -> str:
+    """The key that canonical key text stands for."""
+    key = _decode_key(text) if text.startswith(b'"') else text.decode()
+    if key_text(key).encode() != text:
+        raise ValueError(key)
+    return key
 
 
 @cache
@@ -88,7 +155,7 @@ def layout_after(task: Task) -> str | None:
         return None
     before, after = _laid_out(task, task.layout)
     text = f"{before}{task.rev}{after}"
-    return text if decode(text[:-1].encode()) is None else None
+    return text if decode_canonical(text[:-1].encode()) is None else None
 
 
 def parse(data: bytes, *, archived: bool = False) -> Task:
@@ -129,7 +196,7 @@ def _canonical(task: Task) -> tuple[bytes, bytes]:
     if task.extra:
         values.extend(task.extra.values())
         keys.extend(f"{key_text(key)}: ".encode() for key in task.extra)
-    lines = list(map(add, keys, escape(encode_lines(values)).splitlines(keepends=True)))
+    lines = list(map(add, keys, escape_yaml(encode_lines(values)).splitlines(keepends=True)))
     return b"".join(lines[:_REV]) + b"rev: ", b"\n" + b"".join(lines[_REV + 1 :])
 
 
@@ -166,7 +233,7 @@ def parse_own(data: bytes) -> tuple[Task, bytes] | None:
     whole, start = found
     try:
         task = _decoder()(whole)
-        if escape(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
+        if escape_yaml(_encode(task)) != whole or task.body or task.extra or task.layout is not None or task.archived:
             return None
         _pack(task)  # fails for integers beyond 64 bits
         _put(task, "body", data[start + data.startswith(b"\n", start) :].decode())
@@ -186,7 +253,11 @@ def parse_heads(files: Sequence[bytes]) -> list[tuple[Task, bytes]] | None:
         tasks = _many_decoder()(together)
     except (ValueError, RecursionError, msgspec.DecodeError):
         return None
-    if escape(_encode(tasks)) != together or len(tasks) != len(wholes) or any(any(map(get, tasks)) for get in _OTHERS):
+    if (
+        escape_yaml(_encode(tasks)) != together
+        or len(tasks) != len(wholes)
+        or any(any(map(get, tasks)) for get in _OTHERS)
+    ):
         return None
     return list(zip(tasks, wholes, strict=True))
 
@@ -220,7 +291,7 @@ def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:
         body = data[closing.end() :].decode().removeprefix(closing[1].decode())
     except UnicodeDecodeError as error:
         raise UnreadableTask(f"not UTF-8: {error.reason} at byte {error.start}", "Save the file as UTF-8.") from None
-    found = decode(text[:-1].encode())
+    found = decode_canonical(text[:-1].encode())
     if found is not None:
         return found, body, None
 

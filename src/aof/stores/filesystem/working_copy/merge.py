@@ -15,7 +15,7 @@ from aof.core.evolve import work_log
 from aof.core.model.task import Task
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.tasks.merge import merge_fields, merge_text
-from aof.stores.filesystem.working_copy import canonical, markdown
+from aof.stores.filesystem.working_copy import markdown
 
 _NOT_COMPARED = ("body", "layout", "archived", "status", "id", "rev", "updatedAt", "lastTransitionAt")
 _LINES = len(b"---\n")
@@ -57,7 +57,7 @@ class Merge:
         before, after = _front(self._task, self._first.layout), _front(self._task, self._layout)
         if before == after:
             return None
-        return "" if canonical.decode(after[:-1].encode()) is not None else after
+        return "" if markdown.decode_canonical(after[:-1].encode()) is not None else after
 
     def _lay_out(self, base: str | None, theirs: str | None) -> bool:
         """Merge the texts of the frontmatter, each with the same values in it; False when that cannot be done."""

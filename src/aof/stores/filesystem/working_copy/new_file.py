@@ -8,7 +8,7 @@ from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.events import SCHEMA_VERSION
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.validation import limits
-from aof.stores.filesystem.working_copy import canonical, markdown
+from aof.stores.filesystem.working_copy import markdown
 
 
 def read(data: bytes, task_id: str) -> tuple[dict[str, Any], str | None]:
@@ -19,8 +19,8 @@ def read(data: bytes, task_id: str) -> tuple[dict[str, Any], str | None]:
     refuse_newer(fields.get("schemaVersion"))
     if fields.get("id") == task_id and isinstance(fields.get("rev"), int):
         raise UnreadableTask("the log knows nothing of it", "'aof doctor --fix' puts it into the log again")
-    created: dict[str, Any] = {name: fields[name] for name in fields.keys() & canonical.KEYS & THEIRS}
-    extra = {name: value for name, value in fields.items() if name not in canonical.KEYS}
+    created: dict[str, Any] = {name: fields[name] for name in fields.keys() & markdown.KEYS & THEIRS}
+    extra = {name: value for name, value in fields.items() if name not in markdown.KEYS}
     created.setdefault("title", _title(body) or task_id)
     if extra:
         created["extra"] = extra

@@ -1,15 +1,23 @@
-"""The parts that one data directory is served with, the same for every caller. Must not know who calls."""
+"""What every call is made with: on whose behalf, and the parts that one data directory is served with.
+
+Must not know how a secret arrives or what a command does.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
 
+from aof.app.commands import identity
 from aof.app.org import chart_in_force
 from aof.app.queries import lookup, read_models
 from aof.app.workflows import templates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from aof.app.commands.identity import Identity
     from aof.core.model.gate import Gate
     from aof.core.model.policy import Policy
     from aof.ports.clock import Clock
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from aof.ports.trust import Trust
     from aof.ports.workflows import WorkflowSource
     from aof.ports.working_copy import ProjectFiles
+
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev")
 
 
 class Environment:
@@ -85,3 +95,57 @@ class Environment:
     def read_models(self) -> read_models.ReadModels:
         """Lists, and one task with everything that belongs to it."""
         return read_models.ReadModels(self.store, self.clock, self.policy, self.chart, self.lookup)
+
+
+class Principal:
+    """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
+
+    `run_of` tells the run of a caller that may hold several tasks. `conversation` names the session or context that its
+    calls belong to, where the surface was told one. `expect_rev` is the revision that the caller has seen of the task
+    that it changes.
+    """
+
+    __slots__ = _FIELDS
+
+    def __init__(
+        self,
+        actor: str,
+        run: str | None = None,
+        *,
+        secret: str | None = None,
+        known: Identity | None = None,
+        run_of: Callable[[str], str | None] | None = None,
+        conversation: str | None = None,
+        expect_rev: int | None = None,
+    ) -> None:
+        self.actor = actor
+        self.run = run
+        self.secret = secret or None
+        self.known = known
+        self.run_of = run_of
+        self.conversation = conversation
+        self.expect_rev = expect_rev
+
+    def but(self, **changes: Any) -> Self:
+        """The same caller, except for these."""
+        fields = {name: getattr(self, name) for name in _FIELDS} | changes
+        return type(self)(fields.pop("actor"), **fields)
+
+    def as_run(self, secret: str) -> Self:
+        """The same caller, working for the run that the secret belongs to."""
+        return self.but(secret=None, known=identity.Identity(secret=secret, behalf=self.actor))
+
+    def as_service(self) -> Self:
+        """The service that looks after everybody's runs."""
+        return self.but(secret=None, known=identity.SERVICE)
+
+    def passing_on(self, agent: str) -> Self:
+        """The service, which passes on what a worker of this agent has printed."""
+        return self.but(secret=None, known=identity.Identity(agent=agent, trusted=True))
+
+    @property
+    def identity(self) -> Identity | None:
+        """What is known of the caller; None where nothing is."""
+        if self.known is None and self.secret is not None:
+            self.known = identity.Identity(secret=self.secret)
+        return self.known

@@ -1,10 +1,14 @@
-"""Where a gated task stands: the snapshot of its template and the state of each hop, as `workflow` holds them.
+"""A workflow as data: the template of its hops, and where a gated task stands, as `workflow` holds it.
 
-Must not know events or commands, nor what may happen next.
+The keys of `workflows/<name>.yaml` are the camel-case names of the template's fields. Must not know files, events or
+commands, nor what may happen next.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
+from hashlib import sha256
 from typing import Any, Final, Literal
 
 import msgspec
@@ -13,14 +17,90 @@ from aof._support.typed import prepare_type
 from aof.core.model.ids import run_place
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Lease, Task
-from aof.core.model.workflow_template import Template, digest
+from aof.core.model.times import duration_ms
 
+JoinType = Literal["all", "any"]
+Strategy = Literal["origin", "predecessors"]
+REJECTIONS: Final = 3
 HopStatus = Literal[
     "waiting", "ready", "running", "review", "blocked", "rejected", "done", "skipped", "failed", "timed_out"
 ]
 ENDED: Final = frozenset({"done", "skipped", "failed", "timed_out"})
 LOST: Final = frozenset({"failed", "timed_out"})
 UNOPENED: Final = frozenset({"waiting", "rejected"})
+
+
+class _TemplatePart(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
+    """Common form of everything in a template."""
+
+
+class Hop(_TemplatePart, frozen=True, kw_only=True):
+    """One node: who may take it, which hops come before it, and what it may do."""
+
+    id: str
+    role: str
+    depends_on: tuple[str, ...] = ()
+    join_type: JoinType = "all"
+    condition: Any = None
+    can_reject: bool = False
+    rejection_strategy: Strategy = "origin"
+    timeout: str | None = None
+    escalate_to: str | None = None
+    auto_advance: bool = True
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """How long the hop may stay open, if that is limited."""
+        return duration_ms(self.timeout)
+
+
+class Template(_TemplatePart, frozen=True, kw_only=True, dict=True):
+    """Everything that `workflows/<name>.yaml` says."""
+
+    name: str
+    description: str | None = None
+    rejection_limit: int = REJECTIONS
+    hops: tuple[Hop, ...]
+
+    @cached_property
+    def by_id(self) -> dict[str, Hop]:
+        """The hops by their IDs."""
+        return {hop.id: hop for hop in self.hops}
+
+    @cached_property
+    def dependents(self) -> dict[str, tuple[str, ...]]:
+        """The hops that come directly after each one."""
+        return {hop.id: tuple(after.id for after in self.hops if hop.id in after.depends_on) for hop in self.hops}
+
+    def before(self, hop_id: str) -> frozenset[str]:
+        """All hops that must be over before this one, directly or not."""
+        return _reached((hop_id,), {hop.id: hop.depends_on for hop in self.hops})
+
+    def after(self, hop_ids: Iterable[str]) -> frozenset[str]:
+        """All hops that come after these, directly or not."""
+        return _reached(hop_ids, self.dependents)
+
+    def origins(self, hop_id: str) -> tuple[str, ...]:
+        """The first hops of the ways that lead to this one."""
+        above = self.before(hop_id)
+        return tuple(hop.id for hop in self.hops if hop.id in above and not hop.depends_on)
+
+
+def template_digest(template: Template) -> str:
+    """What tells two versions of a template apart."""
+    return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
+
+
+def _reached(starts: Iterable[str], edges: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    found: set[str] = set()
+    queue = list(starts)
+    for current in queue:
+        fresh = [following for following in edges.get(current, ()) if following not in found]
+        found.update(fresh)
+        queue += fresh
+    return frozenset(found)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -96,7 +176,7 @@ class Workflow(_Part, frozen=True, kw_only=True):
 def begun(template: Template) -> Workflow:
     """A task's workflow before anything has happened."""
     hops = tuple(HopState(id=hop.id, role=hop.role, status="waiting") for hop in template.hops)
-    return Workflow(name=template.name, digest=digest(template), hops=hops, template=template)
+    return Workflow(name=template.name, digest=template_digest(template), hops=hops, template=template)
 
 
 def workflow_of(task: Task) -> Workflow:

@@ -1,13 +1,21 @@
-"""Which file system a folder lies on, and whether that is one whose locks can be relied on.
+"""What the operating system tells: its errors as ours, whose a file is, and which file system a folder lies on.
 
-The kernel lists mounts in the order in which they were made: of several at one place, the last one is what is seen.
-Must not know what the folder is for.
+Must not know what was being done, other than by its name.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from aof._support.confined_folder import LinkInTheWay
+from aof.core.errors.base import AofError
+from aof.core.errors.storage import DiskFull, LinkRefused, StorageFailed
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TABLE = "/proc/self/mountinfo"
 _UNKNOWN = ("unknown", "unknown")
 _FIELDS = 6  # before the dash, as proc(5) has them
@@ -22,6 +30,56 @@ _LOCAL_FUSE = frozenset({
     "fuse.fuse-overlayfs", "fuse.fuse2fs", "fuse.gocryptfs", "fuse.cryfs", "fuse.mergerfs", "fuse.ntfs", "fuse.ntfs-3g",
     "fuse.overlayfs", "fuse.unionfs", "fuse.unionfs-fuse", "fuse.zfs",
 })  # fmt: skip
+
+
+def failed(error: OSError, doing: str) -> AofError:
+    """What to raise when something could not be done and nothing was changed."""
+    if error.errno in NO_SPACE:
+        return DiskFull(f"no space left to {doing}; nothing was changed", "free some space and try again")
+    if isinstance(error, LinkInTheWay):
+        return LinkRefused(
+            f"could not {doing}: {error.filename} is a symbolic link, and links are not followed; nothing was changed",
+            "put what it leads to in its place, or remove it; 'aof doctor' lists all links",
+            path=error.filename,
+        )
+    hint = "check the disk and the permissions"
+    if error.errno in (errno.EACCES, errno.EPERM) and error.filename and (owner := owner_of(error.filename)):
+        hint = f"it belongs to {owner}; 'aof init --shared group' makes a data directory for several users"
+    return StorageFailed(
+        f"could not {doing}: {error.strerror}; nothing was changed",
+        hint,
+        path=error.filename,
+    )
+
+
+@contextmanager
+def clearly(doing: str) -> Iterator[None]:
+    """Nobody above the store has to know the operating system's errors."""
+    try:
+        yield
+    except OSError as error:
+        raise failed(error, doing) from error
+
+
+def owner_of(path: str) -> str | None:
+    """The user that a file belongs to, unless that is the one who asks; None also where the system does not tell."""
+    try:
+        owner = os.stat(path, follow_symlinks=False).st_uid
+    except OSError:
+        return None
+    return None if owner == os.geteuid() else _name(owner)
+
+
+def runs_as(pid: int) -> str | None:
+    """The same for a process."""
+    return owner_of(f"/proc/{pid}")
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 def is_remote(kind: str) -> bool:
