@@ -99,6 +99,23 @@ def test_the_commands_of_the_schedule_page_work_as_they_stand(tmp_path: Path) ->
     assert done.stdout.endswith("translate  removed; its tasks stay\n")
 
 
+def test_the_commands_about_other_tools_work_as_they_stand(tmp_path: Path) -> None:
+    script = "\n".join(blocks("move-from-other-tools.md", "sh"))
+    (tmp_path / ".beads").mkdir()
+    (tmp_path / ".beads/issues.jsonl").write_text(
+        '{"id": "bd-1", "title": "One", "status": "closed", "labels": ["api"]}\n{"id": "bd-2", "title": "Two"}\n'
+    )
+    aof = f'aof() {{ {shlex.quote(sys.executable)} -m aof "$@"; }}\nset -e\naof init\n'
+    done = subprocess.run(
+        ["bash", "-c", aof + script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 would be created, 0 here already, 0 refused" in done.stdout
+    assert "2 created, 0 here already, 0 refused" in done.stdout
+    assert (tmp_path / "tasks.csv").read_text().count("\n") == 2
+    assert "1 would change, 0 unchanged, 0 refused" in done.stdout
+
+
 def test_the_channels_of_the_notification_page_can_be_used(tmp_path: Path) -> None:
     channels, local = blocks("get-notified.md", "toml")
     for text in (channels, local):

@@ -12,6 +12,8 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.core.model.handoffs.record import Handoff
 from aof.entrypoints.bootstrap import open_fabric
+from tests.support.service import Up, directory, scripted
+from tests.support.waiting import eventually
 
 DEMO = Path(__file__).parents[2] / "examples" / "handoffs" / "demo.py"
 BOUND = 240.0
@@ -99,3 +101,34 @@ def test_every_handoff_is_over_and_every_record_is_what_was_written(fabric: Fabr
     assert fabric.handoff_list(state="open") == ()
     assert fabric.audit_verify().ok
     assert fabric.doctor().ok
+
+
+def test_agents_that_are_processes_are_started_to_answer_a_broadcast_and_an_escalation(tmp_path: Path) -> None:
+    answers = {name: scripted("report=done") for name in ("ann", "ben", "lead")}
+    root = directory(tmp_path, {**answers, "cas": scripted("report=blocked,no idea"), "ada": {}})
+    with open_fabric(root, actor="pm") as fabric:
+        asked = fabric.create("Is it safe?", agent="ada").task_id
+        stuck = fabric.create("Which way?", agent="ada").task_id
+        group = fabric.handoff_new(
+            type="broadcast",
+            task_id=asked,
+            reason="is it safe?",
+            from_agent="pm",
+            to=["ann", "ben", "cas"],
+            aggregation="majority",
+        )
+        climb = fabric.handoff_new(
+            type="escalation", task_id=stuck, reason="which way?", from_agent="pm", to=["lead"], rationale="two ways"
+        )
+        with Up(root) as up:
+            eventually(lambda: fabric.handoff_group(str(group.broadcast_group_id)).state == "success", "majority")
+            eventually(lambda: fabric.handoff_show(str(climb.handoff_id)).state == "completed", "answer of lead")
+            assert up.end() == 0
+        answered = fabric.handoff_show(str(climb.handoff_id))
+        assert answered.returned is not None
+        assert answered.returned.result is not None
+        (answer,) = [one for one in fabric.tasks(tag="handoff-answer") if one.metadata["answersHandoff"] == answered.id]
+        assert answered.returned.result.body["task"] == answer.id
+        assert (answer.title, answer.status, answer.routing.agent) == ("Answer pm: which way?", "done", "lead")
+        assert [fabric.get(one).status for one in (asked, stuck)] == ["ready", "ready"], "nobody else has run them"
+        assert not [event for event in fabric.events() if event.type == "agent.unavailable"]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from aof.entrypoints import serve
 from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from tests.support import peers
+from tests.support.receiver import receiver
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 from tests.support.served import create, events, once, task
@@ -116,6 +121,38 @@ def test_a_cancelled_task_is_cancelled_at_the_peer_too(tmp_path: Path) -> None:
         assert [one["id"] for one in peer.called("CancelTask")] == ["remote-1"]
 
 
+def test_a_cancellation_before_the_peer_has_answered_the_send_reaches_it(tmp_path: Path) -> None:
+    with serving(ScriptedPeer("working")) as peer:
+        root = directory(tmp_path, {"pia": peer_agent(peer.address, 20)}, SETTINGS.format(attempts=5))
+        tell, sent, looked = peer.answer, threading.Event(), threading.Event()
+
+        def slow(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            answer = tell(method, params)
+            if method == "SendMessage":
+                sent.set()
+                looked.wait(BOUND)  # the peer takes its time, and has the task only then
+            if method == "ListTasks":
+                said = [{"messageId": peer.messages()[0]["messageId"], "role": "ROLE_USER", "parts": [{"text": "x"}]}]
+                made = [peer.task("working") | {"history": said}] if looked.is_set() else []
+                looked.set()
+                return answer | {"tasks": made, "totalSize": len(made)}
+            return answer
+
+        peer.answer = slow  # type: ignore[method-assign]
+        task_id = create(root, "pia")
+        with Up(root) as up:
+            assert sent.wait(BOUND)
+            with open_fabric(root, actor="pm") as fabric:
+                fabric.cancel(task_id, reason="not needed")
+            up.wait("exit", task_id)
+            assert up.end() == 0
+        assert task(root, task_id).status == "cancelled"
+        assert [one["id"] for one in peer.called("CancelTask")] == ["remote-1"]
+        assert len(peer.messages()) == 1
+        kept = task(root, task_id).metadata["remote"]
+        assert (kept["remoteTaskId"], kept["remoteStatus"]) == ("remote-1", "canceled")
+
+
 def test_an_address_that_nobody_has_trusted_is_not_called(tmp_path: Path) -> None:
     with serving(ScriptedPeer("completed")) as peer, serving(ScriptedPeer("completed")) as other:
         root = directory(tmp_path, {"pia": peer_agent(peer.address, 20)}, SETTINGS.format(attempts=5))
@@ -134,14 +171,47 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Fabrics:
-    """Two services that are peers of each other, each with its port, and people who approve."""
+def test_a_notification_in_doubt_when_the_service_is_killed_comes_again_with_the_same_id(tmp_path: Path) -> None:
+    settings = f'{SETTINGS.format(attempts=5)}[a2a]\npushHosts = ["127.0.0.1"]\n'
+    root = directory(tmp_path, {"ada": {}}, settings)
+    token = serve.create_token(str(root), "mia", None).token
 
-    def __init__(self, folder: Path, set_env: Callable[[str, str], None]) -> None:
-        self.ports = {name: _free_port() for name in "ab"}
+    async def send(address: str, hook: str) -> None:
+        async with peers.client(address, token) as peer:
+            asked = peers.request("Tell me")
+            asked.configuration.task_push_notification_config.url = hook
+            await peers.sent(peer, asked)
+
+    with receiver() as hook:
+        hook.held.clear()  # it takes the first notification, and says nothing
+        port = _free_port()
+        with Up(root, "--http", str(port)) as up:
+            up.wait("http")
+            anyio.run(send, f"http://127.0.0.1:{port}", hook.hook())
+            with open_fabric(root, actor="ada") as fabric:
+                (made,) = fabric.tasks()
+                fabric.claim(made.id, agent="ada")
+            hook.wait(1)
+            up.end(signal.SIGKILL)
+        hook.held.set()
+        with Up(root, "--http", str(port)) as again:
+            hook.wait(2)
+            assert again.end() == 0
+    first, second = hook.received[:2]
+    assert first["statusUpdate"]["status"]["state"] == "TASK_STATE_WORKING"
+    assert first["statusUpdate"]["metadata"] == second["statusUpdate"]["metadata"]
+
+
+class Ring:
+    """Services that are peers of each other: each has the next one as a friend, and the last one the first."""
+
+    def __init__(self, folder: Path, set_env: Callable[[str, str], None], names: str) -> None:
+        self.names = names
+        self.next_of = dict(zip(names, names[1:] + names[0], strict=True))
+        self.ports = {name: _free_port() for name in names}
         self.roots: dict[str, Path] = {}
         self.ups: dict[str, Up] = {}
-        for name, other in ("ab", "ba"):
+        for name, other in self.next_of.items():
             (folder / name).mkdir()
             url = f"http://127.0.0.1:{self.ports[other]}"
             agents = {
@@ -149,11 +219,10 @@ class Fabrics:
                 "friend": peer_agent(url, 30, tokenEnv=f"PEER_TOKEN_{name.upper()}"),
             }
             self.roots[name] = directory(folder / name, agents, SETTINGS.format(attempts=20))
-        for name, other in ("ab", "ba"):
+        for name, other in self.next_of.items():
             token = serve.create_token(str(self.roots[other]), f"fabric-{name}", None).token
             set_env(f"PEER_TOKEN_{name.upper()}", token)
-        self._rules("a", "worker")
-        self._rules("b", "friend")
+            self._rules(name, "worker" if name == names[0] else "friend")
 
     def _rules(self, name: str, agent: str) -> None:
         """Who gets what comes from peers."""
@@ -178,60 +247,57 @@ class Fabrics:
                     fabric.approve(one.id)
 
     def from_peer(self, name: str) -> list[str]:
-        """The tasks that came from the other one."""
+        """The tasks that came from the one before."""
         with open_fabric(self.roots[name], actor="pm") as fabric:
             return [one.id for one in fabric.tasks(tag="a2a")]
 
 
-def _chain(both: Fabrics, kills: int) -> None:
-    """From a to b, from there back to a, which does it; either is killed on the way."""
-    for name in "ab":
-        both.start(name)
-    first = create(both.roots["a"], "friend", title="There and back")
-    eventually(lambda: both.from_peer("b"), "task at b")
-    both.kill("a")
-    eventually(lambda: both.from_peer("a"), "task back at a")
-    both.kill("b")
+def _around(ring: Ring, kills: int) -> None:
+    """From the first to each of the others and back to the first, which does it; each is killed on the way."""
+    for name in ring.names:
+        ring.start(name)
+    first = ring.names[0]
+    began = create(ring.roots[first], "friend", title="There and back")
+    for name, other in ring.next_of.items():
+        eventually(partial(ring.from_peer, other), f"task at {other}")
+        ring.kill(name)
     for number in range(kills):
-        both.kill("ab"[number % 2])
+        ring.kill(ring.names[number % len(ring.names)])
 
     def finished() -> bool:
-        both.approve()
-        return task(both.roots["a"], first).status == "done"
+        ring.approve()
+        return task(ring.roots[first], began).status == "done"
 
     eventually(finished, "end of the chain")
-    (at_b,), (back_at_a,) = both.from_peer("b"), both.from_peer("a")
-    ours, theirs, last = task(both.roots["a"], first), task(both.roots["b"], at_b), task(both.roots["a"], back_at_a)
-    assert [one.status for one in (ours, theirs, last)] == ["done"] * 3
-    assert ours.metadata["remote"]["remoteTaskId"] == at_b
-    assert theirs.metadata["remote"]["remoteTaskId"] == back_at_a
-    assert (theirs.created_by, last.created_by) == ("fabric-a", "fabric-b")
-    for root, task_id in ((both.roots["a"], first), (both.roots["b"], at_b), (both.roots["a"], back_at_a)):
-        assert len(events(root, "task.completed", task_id)) == 1
-    for up in both.ups.values():
+    given = began
+    for name, other in ring.next_of.items():
+        (taken,) = ring.from_peer(other)
+        ours, theirs = task(ring.roots[name], given), task(ring.roots[other], taken)
+        assert (ours.status, theirs.status) == ("done", "done")
+        assert (ours.metadata["remote"]["remoteTaskId"], theirs.created_by) == (taken, f"fabric-{name}")
+        assert ours.metadata["remote"]["remoteStatus"] == "completed"
+        for root, task_id in ((ring.roots[name], given), (ring.roots[other], taken)):
+            assert len(events(root, "task.completed", task_id)) == 1
+        given = taken
+    for up in ring.ups.values():
         assert up.end() == 0
 
 
-def _ended(both: Fabrics) -> None:
-    for up in both.ups.values():
-        with up:
-            pass
-
-
-def test_two_services_finish_a_chain_of_delegated_tasks_while_either_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("names", "kills"),
+    [
+        pytest.param("ab", 0, id="two"),
+        pytest.param("abc", 0, id="three", marks=pytest.mark.full),
+        pytest.param("ab", 8, id="two, many times", marks=pytest.mark.full),
+    ],
+)
+def test_services_finish_a_chain_of_delegated_tasks_while_each_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, kills: int
 ) -> None:
-    both = Fabrics(tmp_path, monkeypatch.setenv)
+    ring = Ring(tmp_path, monkeypatch.setenv, names)
     try:
-        _chain(both, kills=0)
+        _around(ring, kills)
     finally:
-        _ended(both)
-
-
-@pytest.mark.full
-def test_a_chain_survives_many_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    both = Fabrics(tmp_path, monkeypatch.setenv)
-    try:
-        _chain(both, kills=8)
-    finally:
-        _ended(both)
+        for up in ring.ups.values():
+            with up:
+                pass

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 import httpx
+import httpx2
+from anyio.from_thread import start_blocking_portal
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from aof.app.operations.catalogue import listed_in
 from aof.entrypoints import serve
 from tests.support.service import Up, directory, scripted
 
@@ -51,3 +56,35 @@ def test_who_has_a_token_creates_work_that_the_service_then_does(tmp_path: Path)
         check=True,
     )
     assert json.loads(shown.stdout)["data"]["status"] == "review"
+
+
+def _listed(address: str, token: str) -> set[str]:
+    """The tools that a client with this token is told about."""
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=_PATIENCE)
+    with start_blocking_portal() as portal:
+        transport = streamable_http_client(f"{address}/mcp", http_client=http)
+        with portal.wrap_async_context_manager(Client(transport)) as client:
+            return {tool.name for tool in portal.call(client.list_tools).tools}
+
+
+def test_the_server_lists_the_tools_of_its_tiers_and_of_those_that_a_token_names(tmp_path: Path) -> None:
+    root = directory(tmp_path, {})
+    usual = serve.create_token(str(root), "pm", None).token
+    own = serve.create_token(str(root), "ada", None, tools="mail").token
+    for words, tiers in (((), ("core",)), (("--tools", "core,handoff"), ("core", "handoff"))):
+        with Up(root, "--http", "0", *words) as up:
+            address = _address(up)
+            assert _listed(address, usual) == {operation.tool for operation in listed_in(tiers)}
+            assert _listed(address, own) == {operation.tool for operation in listed_in(("mail",))}
+            assert up.end() == 0
+
+
+def test_tools_without_a_server_and_tools_that_there_are_not_are_refused(tmp_path: Path) -> None:
+    root = directory(tmp_path, {})
+    for words, said in ((("--tools", "all"), "--http 8420"), (("--http", "0", "--tools", "most"), "core, handoff")):
+        done = subprocess.run(
+            [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once", *words],
+            capture_output=True, text=True, timeout=_PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert said in done.stderr

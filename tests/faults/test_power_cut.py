@@ -71,6 +71,13 @@ HISTORIES: dict[str, tuple[Command, ...]] = {
     "runs": (create(), claim(), beat(), fail(), later(HOUR), claim(agent="bob"), release(agent="bob"), claim()),
     "a tree": (create(), create("Below", parent_id=ONE), lambda t: t.fabric.cancel(ONE)),
     "archived": (create(review=False), claim(), complete(), lambda t: t.fabric.archive(ONE)),
+    "unarchived": (
+        create(review=False),
+        claim(),
+        complete(),
+        lambda t: t.fabric.archive(ONE),
+        lambda t: t.fabric.reopen(ONE),
+    ),
     "a checkpoint": (create(), claim(), checkpoint, progress(), complete()),
     "days": (create(), later(DAY), claim(), later(-2 * DAY), progress(), later(3 * DAY), progress()),
     "messages": (create(), claim(), report(), report(agent="bob"), lambda t: t.fabric.session_end()),

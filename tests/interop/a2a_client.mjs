@@ -1,9 +1,9 @@
-// A client of the JavaScript SDK of A2A: sends, gets, lists, streams and cancels; prints what it got as JSON.
+// A client of the JavaScript SDK of A2A: sends, gets, lists, streams, cancels and has a hook told; prints JSON.
 import { writeFileSync } from "node:fs";
 import { Role, TaskState } from "@a2a-js/sdk";
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from "@a2a-js/sdk/client";
 
-const [address, token, binding, following] = process.argv.slice(2);
+const [address, token, binding, following, hook] = process.argv.slice(2);
 const fetchImpl = (url, init = {}) => {
   const headers = new Headers(init.headers);
   headers.set("Authorization", `Bearer ${token}`);
@@ -25,6 +25,13 @@ const request = (text, messageId) => ({
 });
 const sent = await client.sendMessage(request("From JavaScript", "js-1"));
 const found = await client.getTask({ tenant: "", id: sent.id, historyLength: undefined });
+const config = (id) => ({ tenant: "", id, taskId: sent.id, url: hook, token: `token-${id}`, authentication: undefined });
+const named = (id) => ({ tenant: "", taskId: sent.id, id });
+await client.createTaskPushNotificationConfig(config("one"));
+await client.createTaskPushNotificationConfig(config("two"));
+const kept = await client.getTaskPushNotificationConfig(named("two"));
+await client.deleteTaskPushNotificationConfig(named("one"));
+const hooks = await client.listTaskPushNotificationConfig({ tenant: "", taskId: sent.id, pageSize: 0, pageToken: "" });
 const cancelled = await client.cancelTask({ tenant: "", id: sent.id, metadata: undefined });
 const listed = await client.listTasks({
   tenant: "", contextId: "", status: TaskState.TASK_STATE_UNSPECIFIED, pageSize: undefined, pageToken: "",
@@ -35,4 +42,4 @@ for await (const answer of client.sendMessageStream(request("Follow me", "js-2")
   streamed.push(answer);
   writeFileSync(following, "");
 }
-console.log(JSON.stringify({ sent, found, cancelled, listed, streamed }));
+console.log(JSON.stringify({ sent, found, cancelled, listed, streamed, kept, hooks }));

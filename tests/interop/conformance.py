@@ -16,9 +16,11 @@ from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from aof.adapters.mcp.features import reports
 from aof.adapters.mcp.http import McpOverHttp
 from aof.adapters.mcp.sessions import Hub
 from aof.core.errors.base import AofError
+from tests.interop import input_required
 
 Context = ServerRequestContext[Any, Any]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -146,7 +148,17 @@ async def _greet(ctx: Context, _name: str) -> types.CallToolResult:
     return types.CallToolResult(content=[_text(f"Hello, {(ctx.params or {})['arguments']['name']}!")])
 
 
+async def _logs_if_asked(ctx: Context, name: str) -> types.CallToolResult:
+    return await reports.reported(ctx, name, lambda: _greeted(name))
+
+
+async def _greeted(name: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(f"Hello from {name}")])
+
+
 TOOLS["greet"] = _greet
+TOOLS["test_logging_tool"] = _logs_if_asked
+TOOLS["test_missing_capability"] = input_required.missing_capability
 LONG_WORK = ("slow_compute", "failing_job", "confirm_delete")  # each is a real task that our own tool dispatches
 
 
@@ -168,6 +180,7 @@ def add_fixtures(server: Server[Hub], hub: Hub) -> None:
     _add_resources(server)
 
     async def list_prompts(_ctx: Context, _params: types.PaginatedRequestParams) -> HandlerResult:
+        asking = types.Prompt(name="test_input_required_result_prompt", description="A fixture.")
         listed = [
             types.Prompt(
                 name=name,
@@ -176,9 +189,11 @@ def add_fixtures(server: Server[Hub], hub: Hub) -> None:
             )
             for name, arguments in PROMPTS.items()
         ]
-        return types.ListPromptsResult(prompts=listed)
+        return types.ListPromptsResult(prompts=[*listed, asking])
 
     async def get_prompt(_ctx: Context, params: types.GetPromptRequestParams) -> HandlerResult:
+        if params.name in input_required.ROUNDS:
+            return await input_required.prompt(_ctx, params)
         given = params.arguments or {}
         contents: dict[str, list[Any]] = {
             "test_simple_prompt": [_text("This is a simple prompt for testing.")],
@@ -212,7 +227,7 @@ def _add_tools(server: Server[Hub], hub: Hub) -> None:
     async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         ours = await listing.handler(ctx, params)
         assert isinstance(ours, types.ListToolsResult)
-        names = (*TOOLS, *LONG_WORK)
+        names = (*TOOLS, *LONG_WORK, *input_required.TOOLS)
         fixtures = [types.Tool(name=name, description="A fixture.", input_schema={"type": "object"}) for name in names]
         return types.ListToolsResult(tools=[*ours.tools, *fixtures])
 
@@ -229,6 +244,8 @@ def _add_tools(server: Server[Hub], hub: Hub) -> None:
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> HandlerResult:
         if params.name in LONG_WORK:
             return await dispatch(ctx, params)
+        if params.name in input_required.TOOLS:
+            return await input_required.tool(ctx, params)
         fixture = TOOLS.get(params.name)
         return await (calling.handler(ctx, params) if fixture is None else fixture(ctx, params.name))
 

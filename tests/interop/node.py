@@ -18,8 +18,11 @@ _KEPT = ROOT / "build" / "node"
 NODE = str(_BIN / "node")
 
 
-def installed(*packages: str) -> Path:
-    """A folder with exactly these packages; made once, by whoever comes first."""
+def installed(*packages: str, scripts: bool = False) -> Path:
+    """A folder with exactly these packages; made once, by whoever comes first.
+
+    `scripts` lets them put their programs in place: some packages bring one for each system.
+    """
     folder = _KEPT / "+".join(packages).replace("/", "_")
     _KEPT.mkdir(parents=True, exist_ok=True)
     with (_KEPT / ".lock").open("w") as lock:
@@ -27,8 +30,8 @@ def installed(*packages: str) -> Path:
         if not (folder / ".ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            quiet = ("--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--loglevel=error", "--prefix", ".")
-            run(str(_NPM), "install", *quiet, *packages, cwd=folder)
+            quiet = ("--no-audit", "--no-fund", "--no-save", "--loglevel=error", "--prefix", ".")
+            run(str(_NPM), "install", *quiet, f"--ignore-scripts={not scripts}".lower(), *packages, cwd=folder)
             (folder / ".ready").touch()
     return folder
 

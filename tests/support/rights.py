@@ -39,7 +39,7 @@ WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "ro
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
     "received", "mailed", "chartered", "disputed", "sent", "handed", "taken", "escalated",
-    "scheduled",
+    "scheduled", "archived",
 ]  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def _message(agent: str, status: str) -> list[str]:
     return [json.dumps(envelope)]
 
 
+_TABLE: Final = [{"name": "tasks.csv", "text": "id,title\n1,New\n"}]
 _ESCALATION: Final = {"type": "escalation.requested", "subject": "two owners of one file"}
 CASES: Final[tuple[Case, ...]] = (
     Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
@@ -120,6 +121,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("update", "reviewed", "approve by update", status="done"),
     *_both("approve", "reviewed", "approve", everywhere=True),
     *_both("reject", "reviewed", "reject", blockers=["not yet"]),
+    *_both("comment", "free", "comment on a waiting task", text="Have you seen this?"),
+    *_both("comment", "running", "comment on a running task", text="Have you seen this?"),
     *_both("edit", "free", "edit title of a waiting task", title="Other"),
     *_both("edit", "free", "edit gates of a waiting task", metadata={"reviewRequired": False}),
     *_both("edit", "running", "edit gates of a running task", everywhere=True, metadata={"reviewRequired": False}),
@@ -130,6 +133,10 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("resume", "paused", "resume"),
     *_both("retry", "dead", "retry a dead task", reason="again"),
     *_both("archive", "done", "archive"),
+    *_both("unarchive", "archived", "unarchive"),
+    *_both("reopen", "archived", "reopen"),
+    *_both("bulk", "free", "cancel many", command="cancel", reason="no"),
+    *_both("undo", "free", "undo the last change of a task"),
     *_both("dep_add", "free", "add a dependency"),
     *_both("dep_remove", "waiting", "remove a dependency"),
     *_both("link", "free", "link", kind="evidence", target="outputs/x.md"),
@@ -185,6 +192,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case("resume a job", "job_resume", "scheduled"),
     Case("run a job", "job_run", "scheduled"),
     Case("remove a job", "job_rm", "scheduled"),
+    Case("import tasks", "import_tasks", "none", given={"source": "csv", "files": _TABLE}),
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
@@ -212,7 +220,7 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
         return given | {"handoff_id": _handoff(fabric, case, task_id, who)}
     if case.operation == "session_end":
         return {"agent": who if case.own else OTHER}
-    return given | {"task_id": task_id}
+    return given | ({"task_ids": [task_id]} if case.operation == "bulk" else {"task_id": task_id})
 
 
 def _mail(fabric: Fabric, case: Case, who: str) -> str:
@@ -257,14 +265,16 @@ def _subject(fabric: Fabric, case: Case, who: str) -> str:
     if case.subject == "waiting":
         made["depends_on"] = [fabric.create("First").task_id]
     task_id = fabric.create(**made, **more.get(case.subject, {})).task_id
-    if case.subject in ("running", "reviewed", "done", "dead"):
-        held = fabric.claim(task_id, agent=worker if case.subject != "done" else OTHER)
+    if case.subject in ("running", "reviewed", "done", "archived", "dead"):
+        held = fabric.claim(task_id, agent=OTHER if case.subject in ("done", "archived") else worker)
         if case.subject == "dead":
             held.fail("no", retryable=False)
         elif case.subject != "running":
             held.complete("did it")
-    if case.subject == "done":
+    if case.subject in ("done", "archived"):
         fabric.approve(task_id)
+    if case.subject == "archived":
+        fabric.archive(task_id)
     if case.subject in ("blocked", "paused"):
         hold = fabric.block if case.subject == "blocked" else fabric.pause
         hold(task_id, reason="in the way")
@@ -294,6 +304,8 @@ def outcome(fabric: Fabric, case: Case, caller: Caller) -> str:
         said = perform(fabric, row, parameters(row, wire_names(Call(case.operation, values))), caller)
     except AofError as error:
         return error.code
+    if case.operation == "bulk":
+        return said.items[0].error.code if said.items[0].error is not None else "yes"
     return of_messages(said.results[0]) if case.operation == "send" else "yes"
 
 

@@ -227,6 +227,10 @@ STORIES: dict[str, Story] = {
         (create(review=False), own_files(), *(claim(), fail(), later(HOUR), claim(), complete())),
         (lambda t: t.fabric.archive(ONE),),
     ),
+    "unarchive": Story(
+        (create(review=False), own_files(), claim(), complete(), lambda t: t.fabric.archive(ONE)),
+        (lambda t: t.fabric.unarchive(ONE), lambda t: t.fabric.archive(ONE), lambda t: t.fabric.reopen(ONE)),
+    ),
     "take in an edit": Story((create(), edit_by_hand()), (lambda t: t.fabric.get(ONE),), by_hand=True),
     "take in an edit and claim": Story((create(), edit_by_hand()), (claim(),), by_hand=True),
     "take in a move": Story(

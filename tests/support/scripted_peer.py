@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.waiting import BOUND
+
 Json = dict[str, Any]
 Message = Callable[["ScriptedPeer"], None]
 
@@ -26,6 +28,11 @@ class ScriptedPeer:
         self.said = "said by the peer"
         self.interface: str | None = None
         self.garbage: set[str] = set()
+        self.broken: set[str] = set()  # answered with an error of the server
+        self.silent: set[str] = set()  # never answered
+        self.redirects: dict[str, str] = {}  # by the method or the path, where they lead
+        self.cards = 0
+        self.closed = threading.Event()
         self.task_id = "remote-1"
         self.address = ""
         self.asked = threading.Event()
@@ -67,13 +74,17 @@ class ScriptedPeer:
         return {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}
 
 
-def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:
+def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 - one fault after the other
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Nothing on the terminal."""
 
         def do_GET(self) -> None:
-            if self.path == "/.well-known/agent-card.json":
+            is_card = self.path == "/.well-known/agent-card.json"
+            peer.cards += is_card
+            if self._fails("card" if is_card else self.path):
+                return
+            if is_card:
                 self._send(200, b"{}{{" if "card" in peer.garbage else json.dumps(peer.card()).encode())
             else:
                 peer.calls.append(("file", {"path": self.path}))
@@ -82,6 +93,8 @@ def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             method, params = asked["method"], asked.get("params", {})
+            if self._fails(method):
+                return
             if method in peer.garbage:
                 peer.calls.append((method, params))
                 self._send(200, b'{"jsonrpc": "2.0", "id": "?", "result": {"task": [1, 2')
@@ -92,6 +105,21 @@ def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:
             else:
                 said = {"jsonrpc": "2.0", "id": asked["id"], "result": peer.answer(method, params)}
                 self._send(200, json.dumps(said).encode())
+
+        def _fails(self, what: str) -> bool:
+            """Whether this is not answered as it should be."""
+            if what in peer.silent:
+                peer.closed.wait(BOUND)
+            elif what in peer.broken:
+                self._send(500, b"{}")
+            elif what in peer.redirects:
+                self.send_response(307)
+                self.send_header("location", peer.redirects[what])
+                self.send_header("content-length", "0")
+                self.end_headers()
+            else:
+                return False
+            return True
 
         def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
             self.send_response(status)
@@ -113,6 +141,7 @@ def serving(peer: ScriptedPeer, port: int = 0) -> Iterator[ScriptedPeer]:
     try:
         yield peer
     finally:
+        peer.closed.set()
         server.shutdown()
         server.server_close()
         thread.join()

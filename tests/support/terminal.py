@@ -166,7 +166,8 @@ class Terminal:
     def _read(self) -> bool:
         if not readable(self._master, 0.05):
             return False
-        self.text += os.read(self._master, 65_536).decode(errors="replace").replace("\r\n", "\n")
+        fresh = os.read(self._master, 65_536).decode(errors="replace")
+        self.text = (self.text + fresh).replace("\r\n", "\n")  # together: a read may end between the two
         return True
 
 

@@ -68,7 +68,7 @@ def environment(root: Path, actor: str = WHO) -> dict[str, str]:
 
 
 @contextmanager
-def _room(folder: Path, settings: str = "") -> Iterator[tuple[Path, Fabric]]:
+def room(folder: Path, settings: str = "") -> Iterator[tuple[Path, Fabric]]:
     root, _ = init_data_dir(folder / ".aof")
     if not settings.startswith("maintainers"):
         settings = f'maintainers = ["elsewhere"]\n{settings}'
@@ -115,6 +115,13 @@ class OnTheCommandLine:
             file = self.root.parent / "messages.txt"
             file.write_text("\n".join(given["messages"]))
             return self.run("send", str(file))
+        if operation == "import_tasks":
+            (one,) = given["files"]
+            file = self.root.parent / one["name"]
+            file.write_text(one["text"])
+            return self.run(
+                "import", str(file), "--from", given["source"], *["--dry-run"] * given.get("dry_run", False)
+            )
         return self.run(*self.words(operation, given))
 
     def words(self, operation: str, given: dict[str, Any]) -> list[str]:
@@ -152,7 +159,10 @@ class OverMcp:
         self.portal, self.client = portal, client
 
     def ask(self, operation: str, **given: Any) -> Answer:
-        return self.call(BY_NAME[operation].tool, wire_names(Call(operation, given)))
+        row = BY_NAME[operation]
+        usual = {field.name: field.default for field in msgspec.structs.fields(row.parameters)}
+        like_others = {name: usual[name] for name, _ in row.tool_defaults}
+        return self.call(row.tool, wire_names(Call(operation, like_others | given)))
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         """Call a tool by its own name and with the names of its own parameters."""
@@ -208,14 +218,14 @@ def expected_exit(code: str) -> int:
     """The exit code of an error by its code."""
     if code == "usage":
         return 2
-    kinds = {kind.code: kind.kind for kind in _errors(AofError)}
+    kinds = {kind.code: kind.kind for kind in errors_below(AofError)}
     return EXIT_BY_CODE.get(code, EXIT_BY_KIND[kinds[code]])
 
 
-def _errors(kind: type[AofError]) -> Iterator[type[AofError]]:
+def errors_below(kind: type[AofError]) -> Iterator[type[AofError]]:
     for sub in kind.__subclasses__():
         yield sub
-        yield from _errors(sub)
+        yield from errors_below(sub)
 
 
 def _plain(result: Any) -> dict[str, Any]:
@@ -225,14 +235,14 @@ def _plain(result: Any) -> dict[str, Any]:
 @contextmanager
 def python_door(folder: Path, settings: str = "") -> Iterator[InPython]:
     """The fabric in this process."""
-    with _room(folder, settings) as (root, fabric):
+    with room(folder, settings) as (root, fabric):
         yield InPython(root, fabric)
 
 
 @contextmanager
 def cli_door(folder: Path, settings: str = "") -> Iterator[OnTheCommandLine]:
     """The command line."""
-    with _room(folder, settings) as (root, fabric):
+    with room(folder, settings) as (root, fabric):
         yield OnTheCommandLine(root, fabric)
 
 
@@ -242,7 +252,7 @@ def mcp_door(
 ) -> Iterator[OverMcp]:
     """A server process on stdio and a session with it."""
     session = partial(mcp_session, tools=tools, mode=mode, actor=actor)
-    with _room(folder, settings) as (root, fabric), session(root) as (portal, client):
+    with room(folder, settings) as (root, fabric), session(root) as (portal, client):
         yield OverMcp(root, fabric, portal, client)
 
 
@@ -301,7 +311,7 @@ def http_server(root: Path, *words: str) -> Iterator[str]:
 @contextmanager
 def http_door(folder: Path, settings: str = "", role: str = "admin") -> Iterator[OverHttp]:
     """A server process on the loopback, and a client with a token."""
-    with _room(folder, settings) as (root, fabric):
+    with room(folder, settings) as (root, fabric):
         headers = {"Authorization": f"Bearer {new_token(root, WHO, role)}"}
         with http_server(root) as url, httpx.Client(base_url=url, headers=headers, timeout=30) as client:
             yield OverHttp(root, fabric, client)

@@ -49,6 +49,21 @@ def a_whole_life(tape: Tape) -> None:
     tape.refused("approve", "not_ready", task_id=tape.task("Not in review"))
 
 
+def commenting(tape: Tape) -> None:
+    task_id = tape.task("Discussed", due="2026-04-01")
+    tape.ask("comment", task_id=task_id, text="First\n## not a heading", agent="eve")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.ask("comment", task_id=task_id, text="Second", key="c1")
+    tape.refused("comment", "key_conflict", task_id=task_id, text="Third", key="c1")
+    tape.refused("comment", "invalid", task_id=task_id, text=" ")
+    tape.refused("comment", "task_not_found", task_id=MISSING, text="x")
+    tape.ask("templates")
+    tape.refused("create", "invalid", title="Third", brief="x", template="absent")
+    tape.ask("search", text="HEAD firs", status="ready", limit=5)
+    tape.refused("search", "invalid", text="  ")
+    tape.ask("show", task_id=task_id)
+
+
 def revisions(tape: Tape) -> None:
     task_id = tape.task("Seen")
     seen = tape.elsewhere.get(task_id).rev
@@ -62,6 +77,54 @@ def revisions(tape: Tape) -> None:
     ):
         tape.refused(operation, "revision_conflict", task_id=task_id, expect_rev=seen, **given)
     tape.ask("edit", task_id=task_id, expect_rev=tape.elsewhere.get(task_id).rev, priority="high")
+
+
+def second_thoughts(tape: Tape) -> None:
+    task_id = tape.task("Maybe")
+    tape.ask("edit", task_id=task_id, title="Certainly")
+    tape.ask("undo", dry_run=True)
+    tape.ask("undo", task_id=task_id)
+    tape.ask("cancel", task_id=task_id, reason="no")
+    tape.ask("archive", task_id=task_id)
+    tape.ask("unarchive", task_id=task_id)
+    tape.ask("archive", task_id=task_id)
+    tape.ask("reopen", task_id=task_id, reason="yes", backlog=True)
+    tape.ask("reopen", task_id=task_id)
+    tape.ask("undo", seq=tape.elsewhere.store.head())
+    tape.ask("claim", task_id=tape.task("Now"), agent="tester")
+    tape.refused("undo", "not_undoable")
+    tape.refused("undo", "invalid", seq=99_999)
+    tape.refused("undo", "task_not_found", task_id=MISSING)
+
+
+def many(tape: Tape) -> None:
+    first, second, third = (tape.task(f"Many {number}", tags=["many"]) for number in range(3))
+    tape.elsewhere.claim(third, agent="bob")
+    tape.ask("bulk", command="edit", tag="many", changes={"priority": "high", "tags": ["much"]}, dry_run=True)
+    tape.ask("bulk", command="edit", tag="many", changes={"priority": "high", "tags": ["much"]})
+    tape.ask("bulk", command="archive", task_ids=[first, second])
+    tape.ask("bulk", command="cancel", task_ids=[first, second], reason="no", expect_revs={first: 1})
+    tape.ask("bulk", command="retry", task_ids=[second], reason="again")
+    tape.refused("bulk", "invalid", command="cancel")
+    tape.refused("bulk", "invalid", command="cancel", limit=3, archived=True)
+    tape.refused("bulk", "invalid", command="cancel", task_ids=[first], status="ready")
+    tape.refused("bulk", "invalid", command="retry", task_ids=[first])
+    tape.refused("bulk", "task_not_found", command="cancel", task_ids=[first, MISSING])
+
+
+def moving_in(tape: Tape) -> None:
+    rows = "id,title,status,dependsOn,parent,colour\n1,One,done,,,red\n2,Two,open,1,1,\n"
+    table = {"source": "csv", "files": [{"name": "tasks.csv", "text": rows}]}
+    tape.ask("import_tasks", **table, dry_run=True)
+    made = tape.ask("import_tasks", **table)
+    tape.made(*(one["taskId"] for one in made["items"]))
+    tape.ask("import_tasks", **table)
+    twice = {"source": "csv", "files": [{"name": "tasks.csv", "text": "id,title\n1,A\n1,B\n"}]}
+    tape.refused("import_tasks", "invalid", **twice)
+    circle = {"source": "csv", "files": [{"name": "tasks.csv", "text": "id,title,dependsOn\n8,A,9\n9,B,8\n"}]}
+    tape.refused("import_tasks", "dependency_cycle", **circle)
+    tape.ask("export_tasks", format="csv", search="Two")
+    tape.ask("export_tasks", format="json", search="Two")
 
 
 def claiming(tape: Tape) -> None:
@@ -374,7 +437,11 @@ def mailing(tape: Tape) -> None:
 SCRIPTS: tuple[Script, ...] = (
     creating,
     a_whole_life,
+    commenting,
     revisions,
+    second_thoughts,
+    many,
+    moving_in,
     claiming,
     moving,
     holding,

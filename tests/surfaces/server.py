@@ -1,7 +1,7 @@
 """Serves a data directory over HTTP until it is terminated; prints its address once it takes requests.
 
 `open` lets everybody in: for clients that know no tokens. `fixtures` adds what the conformance suite wants to find,
-and `streamed` lets it say something before it answers, which no tool of ours does.
+and `streamed` answers everything as a stream, also what nobody asked to have streamed.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from aof.app.fabric import Fabric
 from tests.surfaces.doors import Answer, Door, Refusal
 
 _SPAN = re.compile(r'("duration_ms": ?|"timeout": ?")\d+')  # how long something took, or has left
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d{3})?Z")  # entries of the WORKLOG have minutes only
+_ENTRY = re.compile(r"\bWL-[0-9a-f]{16}\b")  # named by what is in it, its time too
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
 TAG = re.compile(r"\b(RUN-\d{4}-\d\d-\d\d-\d{3,}-\d+)-[0-9a-f]{8}\b")
@@ -107,7 +108,7 @@ class Tape:
         return path.relative_to(self._door.root).as_posix()
 
     def _same(self, text: str) -> str:
-        text = _SPAN.sub(r"\g<1>0", text)
+        text = _ENTRY.sub("(entry)", _SPAN.sub(r"\g<1>0", text))
         text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
         text = _UUID.sub(lambda found: f"(handoff {self._ids.setdefault(found.group(), _letter(self._ids))})", text)
         text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))

@@ -41,12 +41,16 @@ ONLY_OF_THE_METHOD = {
 NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
+    ("show", "full"),  # a person sees it laid out, and a script gets the whole
     ("send", "messages"),  # FILE, or standard input
+    ("import_tasks", "files"),  # FILE, or a folder
 }
 ONLY_OF_THE_COMMAND_LINE = {
     ("handoff_new", "no_wait"),
     ("charter_check", "git"),  # other surfaces name the files
     ("job_add", "file"),  # other surfaces give the items
+    ("export_tasks", "file"),  # other surfaces answer with the text
+    ("import_tasks", "file"),
     ("list", "tree"),  # how the list is drawn
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`
@@ -138,7 +142,10 @@ def test_tools_take_what_the_row_lets_them_show() -> None:
         assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
         needed = operation.tool_requires
         undescribed = {"expectRev": {"type": "integer"}}  # nearly every tool has it, and its name says enough
-        written = {one: filled(full[one]) if one in needed else full[one] for one in shown}
+        written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
+        for one, value in operation.tool_defaults:
+            assert written[one]["default"] is not value
+            written[one] = written[one] | {"default": value}
         assert shown == {one: undescribed.get(one, written[one]) for one in shown}, name
 
 

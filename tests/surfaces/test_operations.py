@@ -17,7 +17,7 @@ from tests.surfaces.tape import Tape
 
 # Verbs that are the command line's own: they look after this machine, its files or its screen.
 _OWN = {
-    "bench", "board", "completion", "export", "help", "import", "init", "mcp", "notify", "reindex", "token", "trust",
+    "bench", "board", "completion", "help", "init", "mcp", "notify", "reindex", "token", "trust",
     "up", "version", "watch",
 }  # fmt: skip
 # Methods for those who build on the fabric: parts of other operations, or about the object itself.

@@ -61,8 +61,20 @@ def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
             "aof://tasks?status=open",
             "file:///etc/passwd",
         ):
-            with pytest.raises(MCPError):
+            with pytest.raises(MCPError) as refused:
                 read(wrong)
+            assert refused.value.error.data["uri"] == wrong
+
+
+@pytest.mark.parametrize(("mode", "code"), [("legacy", -32002), ("auto", -32602)])
+def test_a_resource_that_is_not_there_is_refused_in_the_words_of_the_revision(
+    fabric: Fabric, mode: str, code: int
+) -> None:
+    uri = "aof://tasks/TASK-1999-01-01-001"
+    with mcp_session(_root(fabric), mode=mode) as (portal, client), pytest.raises(MCPError) as refused:
+        portal.call(client.read_resource, uri)
+    assert (refused.value.code, refused.value.error.data["uri"]) == (code, uri)
+    assert refused.value.error.data["code"] == "task_not_found"
 
 
 @requirement("task.snapshot.shape")

@@ -95,6 +95,7 @@ def test_everybody_reads(column: Column) -> None:
     needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
     needed["handoff_chain"] = on_task
+    needed["search"] = {"text": "work"}
     needed["job_show"] = {"jobId": "nightly"}
     ran = fabric.create("Ran").task_id
     fabric.claim(ran, agent=PERSON)

@@ -18,6 +18,7 @@ from aof.app.documents.mailbox import service as mail
 from aof.app.facade import Facade
 from aof.app.handoffs import audit, shared_work
 from aof.app.handoffs import service as handoffs
+from aof.app.interchange import service as interchange
 from aof.app.jobs import service as jobs
 from aof.app.maintenance import service as maintenance
 from aof.app.messages import service as messages
@@ -29,6 +30,7 @@ from aof.app.queries import service as queries
 from aof.app.runs import claimed_run
 from aof.app.runs import service as runs
 from aof.app.scheduler import service as scheduler
+from aof.app.tasks import bulk, undo
 from aof.app.tasks import service as tasks
 from aof.app.workflows import service as workflows
 
@@ -78,6 +80,16 @@ class Services:
     def tasks(self) -> tasks.TaskService:
         """Creating, changing and steering tasks."""
         return tasks.TaskService(self.environment, self.dispatcher)
+
+    @cached_property
+    def many(self) -> bulk.BulkService:
+        """One change of many tasks."""
+        return bulk.BulkService(self.environment, self.dispatcher)
+
+    @cached_property
+    def undoing(self) -> undo.UndoService:
+        """Reversing changes."""
+        return undo.UndoService(self.environment, self.dispatcher)
 
     @cached_property
     def runs(self) -> runs.RunService:
@@ -138,6 +150,11 @@ class Services:
     def jobs(self) -> jobs.JobService:
         """Schedules and batches."""
         return jobs.JobService(self.environment, self.dispatcher)
+
+    @cached_property
+    def interchange(self) -> interchange.InterchangeService:
+        """Tasks from and to other tools."""
+        return interchange.InterchangeService(self.environment, self.dispatcher)
 
     @cached_property
     def scheduler(self) -> scheduler.SchedulerService:

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
     from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
+    from aof.app.interchange.service import Exported, Imported
     from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
     from aof.app.maintenance.service import Diagnosis, Synced
     from aof.app.operations.results import (
         Applied,
         Beaten,
+        Commented,
+        Completed,
         Created,
         Depends,
         Edited,
@@ -36,12 +39,15 @@ if TYPE_CHECKING:
         Recovered,
         Reported,
         Sent,
+        Templates,
         Updated,
     )
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
     from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
+    from aof.app.tasks.bulk import BulkReport
+    from aof.app.tasks.undo import Undone
     from aof.app.workflows.view import Portrait
     from aof.core.documents.mailbox.message import MailMessage
     from aof.core.handoffs.lifecycle.aggregation import Group
@@ -74,9 +80,9 @@ class Facade:
         """The task as a record."""
         return self.services.queries.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
-        """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
-        return self.services.queries.show(task_id, at=at)
+    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+        """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
+        return self.services.queries.show(task_id, at=at, full=full)
 
     def output(
         self, task_id: str, *, attempt: int | None = None, stream: str = "stdout", offset: int = 0, limit: int = 65536
@@ -124,6 +130,23 @@ class Facade:
             reverse=reverse,
             limit=limit,
             cursor=cursor,
+        )
+
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        return self.services.queries.search(
+            text, status=status, agent=agent, tag=tag, priority=priority, archived=archived, limit=limit, cursor=cursor
         )
 
     def blocked(
@@ -480,10 +503,14 @@ class Facade:
         max_attempts: int | None = None,
         backlog: bool = False,
         review: bool = True,
+        template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Created:
-        """Create a task. With a key, the same call again answers with the same task."""
+        """Create a task. With a key, the same call again answers with the same task.
+
+        With a template, the task begins with what that says, too.
+        """
         return self.services.tasks.create(
             title,
             brief=brief,
@@ -506,15 +533,21 @@ class Facade:
             max_attempts=max_attempts,
             backlog=backlog,
             review=review,
+            template=template,
             key=key,
             actor=actor,
         )
+
+    def templates(self) -> Templates:
+        """The templates that tasks can be created from."""
+        return self.services.tasks.templates()
 
     def update(
         self,
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -523,9 +556,9 @@ class Facade:
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         return self.services.expecting(expect_rev).tasks.update(
-            task_id, body=body, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
+            task_id, body=body, note=note, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
         )
 
     def edit(
@@ -543,6 +576,19 @@ class Facade:
         return self.services.expecting(expect_rev).tasks.edit(
             task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
         )
+
+    def comment(
+        self,
+        task_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        return self.services.expecting(expect_rev).tasks.comment(task_id, text, agent=agent, key=key, actor=actor)
 
     def cancel(
         self,
@@ -615,6 +661,27 @@ class Facade:
         """Put a finished task away."""
         return self.services.expecting(expect_rev).tasks.archive(task_id, key=key, actor=actor)
 
+    def unarchive(
+        self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
+    ) -> Moved:
+        """Take a task out of the archive, in the status that it had."""
+        return self.services.expecting(expect_rev).tasks.unarchive(task_id, key=key, actor=actor)
+
+    def reopen(
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        backlog: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Moved:
+        """Open a finished task again, archived or not: ready, or in the backlog."""
+        return self.services.expecting(expect_rev).tasks.reopen(
+            task_id, reason=reason, backlog=backlog, key=key, actor=actor
+        )
+
     def dep_add(
         self,
         task_id: str,
@@ -667,6 +734,70 @@ class Facade:
     ) -> Moved:
         """Remove a link between a task and something else."""
         return self.services.expecting(expect_rev).tasks.unlink(task_id, kind, target, key=key, actor=actor)
+
+    def bulk(
+        self,
+        command: str,
+        *,
+        task_ids: Sequence[str] = (),
+        reason: str | None = None,
+        changes: dict[str, Any] | None = None,
+        expect_revs: dict[str, int] | None = None,
+        dry_run: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
+        archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BulkReport:
+        """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
+        return self.services.many.bulk(
+            command,
+            task_ids=task_ids,
+            reason=reason,
+            changes=changes,
+            expect_revs=expect_revs,
+            dry_run=dry_run,
+            key=key,
+            actor=actor,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def undo(
+        self, task_id: str | None = None, *, seq: int | None = None, dry_run: bool = False, actor: str | None = None
+    ) -> Undone:
+        """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
+        return self.services.undoing.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
 
     def claim(
         self,
@@ -764,12 +895,13 @@ class Facade:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
-    ) -> Moved:
+    ) -> Completed:
         """End the run with its outcome; on a task in review this is the approval."""
         return self.services.expecting(expect_rev).runs.complete(
             task_id,
@@ -783,6 +915,7 @@ class Facade:
             acceptance=acceptance,
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
             run=run,
             agent=agent,
             key=key,
@@ -831,12 +964,15 @@ class Facade:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self.services.expecting(expect_rev).runs.approve(task_id, reason=reason, hop=hop, key=key, actor=actor)
+        return self.services.expecting(expect_rev).runs.approve(
+            task_id, reason=reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
+        )
 
     def reject(
         self,
@@ -1720,6 +1856,56 @@ class Facade:
     def job_rm(self, job_id: str, *, actor: str | None = None) -> JobRemoved:
         """Remove a job; the tasks that it has created stay."""
         return self.services.jobs.job_rm(job_id, actor=actor)
+
+    def import_tasks(
+        self, source: str = "", *, files: Sequence[dict[str, str]] = (), dry_run: bool = False, actor: str | None = None
+    ) -> Imported:
+        """Create the tasks of another tool that are not here yet; nothing changes if the source is not sound."""
+        return self.services.interchange.import_tasks(source, files=files, dry_run=dry_run, actor=actor)
+
+    def export_tasks(
+        self,
+        format: str = "json",
+        *,
+        status: str | Sequence[str] | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        priority: str | None = None,
+        parent_id: str | None = None,
+        created_after: str | None = None,
+        created_before: str | None = None,
+        updated_after: str | None = None,
+        updated_before: str | None = None,
+        due_before: str | None = None,
+        overdue: bool = False,
+        archived: bool = False,
+        sort: str | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Exported:
+        """The tasks that match, as JSON or as a table of comma-separated values."""
+        return self.services.interchange.export_tasks(
+            format,
+            status=status,
+            agent=agent,
+            tag=tag,
+            search=search,
+            priority=priority,
+            parent_id=parent_id,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+            due_before=due_before,
+            overdue=overdue,
+            archived=archived,
+            sort=sort,
+            reverse=reverse,
+            limit=limit,
+            cursor=cursor,
+        )
 
     def tick(self, *, dry_run: bool = False) -> Ticked:
         """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""

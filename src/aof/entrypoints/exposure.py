@@ -20,6 +20,8 @@ def checked(doors: Doors) -> None:
             "give both: --tls-cert CERT.pem --tls-key KEY.pem",
             parameter="tls_key",
         )
+    if doors.tools is not None and doors.port is None and doors.socket is None:
+        raise InvalidInput("--tools is about what is served over HTTP", "serve it: aof up --http 8420 --tools all")
     if doors.port is None:
         given = doors.tls_cert is not None or doors.insecure or doors.host != "127.0.0.1"
         if given:

@@ -17,6 +17,9 @@ from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.runner import PEER_PATIENCE, PEER_TOKEN_NAME, PEER_URL
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aof.adapters.a2a.peer.delegation import Delegation
     from aof.app.fabric import Fabric
     from aof.app.runs.claimed_run import ClaimedRun
 
@@ -24,7 +27,9 @@ _PATIENCE = 60.0  # seconds without a usable answer
 
 
 def main() -> int:
-    """Work for the run that the environment names."""
+    """Work for the run that the environment names. A signal to end counts from the beginning, and kills nothing."""
+    early = list[int]()
+    signal.signal(signal.SIGTERM, lambda number, _frame: early.append(number))
     lazy_imports.settle()
     import anyio
 
@@ -34,11 +39,11 @@ def main() -> int:
         except AofError as error:
             sys.stderr.write(f"{error.message}\n")
             return 1
-        anyio.run(_worked, fabric, run)
+        anyio.run(_worked, fabric, run, early)
     return 0
 
 
-async def _worked(fabric: Fabric, run: ClaimedRun) -> None:
+async def _worked(fabric: Fabric, run: ClaimedRun, early: list[int]) -> None:
     import anyio
 
     from aof.adapters.a2a.peer.connection import http_client
@@ -49,23 +54,31 @@ async def _worked(fabric: Fabric, run: ClaimedRun) -> None:
     name = os.environ.get(PEER_TOKEN_NAME)
     patience = float(os.environ.get(PEER_PATIENCE, _PATIENCE))
     local = DelegatedRun(fabric, run, f"{os.environ['AOF_AGENT']} {url}")
-    async with http_client(url, os.environ.get(name) if name else None) as http:
-        delegation = Delegation(local, http, url, patience)
-        async with anyio.create_task_group() as group:
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        async with http_client(url, os.environ.get(name) if name else None) as http:
+            delegation = Delegation(local, http, url, patience)
+            if not early:
+                await _until_ended(delegation, signals)
+            if local.task.cancel is not None and not local.over:
+                await delegation.cancel()
 
-            async def ended() -> None:
-                with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-                    async for _ in signals:
-                        group.cancel_scope.cancel()
 
-            group.start_soon(ended)
-            try:
-                await delegation.run()
-            except AofError as error:  # the run has ended, or its task is being cancelled
-                sys.stderr.write(f"{error.message}\n")
-            group.cancel_scope.cancel()
-        if local.task.cancel is not None and not local.over:
-            await delegation.cancel()
+async def _until_ended(delegation: Delegation, signals: AsyncIterator[int]) -> None:
+    """Work until the run is over, or until a signal comes."""
+    import anyio
+
+    async with anyio.create_task_group() as group:
+
+        async def ended() -> None:
+            async for _ in signals:
+                group.cancel_scope.cancel()
+
+        group.start_soon(ended)
+        try:
+            await delegation.run()
+        except AofError as error:  # the run has ended, or its task is being cancelled
+            sys.stderr.write(f"{error.message}\n")
+        group.cancel_scope.cancel()
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from aof._support import lazy_imports
 from aof._support.extras import install_hint
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
-from aof.app.operations import catalogue
 from aof.app.operations.call import Caller
+from aof.app.operations.catalogue import tiers_of
 from aof.config import HttpBounds, load_settings
 from aof.core.errors.base import InvalidInput, Unavailable
 from aof.core.errors.storage import SettingsUnusable
@@ -38,16 +38,6 @@ if TYPE_CHECKING:
     from aof.adapters.http.server import HttpServer, ServerLimits
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
-
-
-def tiers_of(names: str | None) -> tuple[str, ...]:
-    """The tiers that a list such as `core,handoff` names."""
-    tiers = tuple(name.strip() for name in (names or "core").split(","))
-    if unknown := [name for name in tiers if name not in catalogue.TIERS]:
-        raise InvalidInput(
-            f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(catalogue.TIERS)}"
-        )
-    return tiers
 
 
 def serve_mcp(data_dir: str | None, actor: str | None, tools: str | None, *, keep: bool = False) -> None:
@@ -92,11 +82,17 @@ def tokens_of(data_dir: str | None) -> Tokens:
 
 
 def create_token(
-    data_dir: str | None, actor: str | None, role: str | None, *, scope: str | None = None, expires: str | None = None
+    data_dir: str | None,
+    actor: str | None,
+    role: str | None,
+    *,
+    scope: str | None = None,
+    expires: str | None = None,
+    tools: str | None = None,
 ) -> tokens.NewToken:
     """A new token for an actor."""
-    now = SystemClock().now()
-    return tokens.create(tokens_of(data_dir), actor or default_actor(), role, now, scope=scope, expires=expires)
+    now, name = SystemClock().now(), actor or default_actor()
+    return tokens.create(tokens_of(data_dir), name, role, now, scope=scope, expires=expires, tools=tools)
 
 
 def list_tokens(data_dir: str | None) -> tuple[tokens.KnownToken, ...]:
@@ -116,11 +112,13 @@ def make_http(
     authenticate: Authenticate | None = None,
     traffic: Traffic | None = None,
     tell: Callable[[str, str], None] | None = None,
+    tools: str | None = None,
 ) -> Starlette:
     """The HTTP application of a data directory, with MCP at /mcp and, where its library is installed, A2A at /a2a.
 
-    `hosts` are names beside those of the loopback.
+    `hosts` are names beside those of the loopback. `tools` names the tiers that MCP lists, unless a token names others.
     """
+    tiers = tiers_of(tools)
     try:
         from aof.adapters.a2a.served.endpoint import CARD_PATH, PATHS, A2aOverHttp
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
@@ -151,7 +149,7 @@ def make_http(
         caller: Caller = request.scope[CALLER]
         return caller
 
-    mcp = McpOverHttp(caller_of, ("core",), settings.version, settings.max_body)
+    mcp = McpOverHttp(caller_of, tiers, settings.version, settings.max_body)
     mounts: dict[str, Mounted] = {"/mcp": mcp}
     if find_spec("a2a") is not None:
         is_known = (lambda _actor: True) if authenticate else partial(_is_known, known, clock)
@@ -209,6 +207,7 @@ class Doors(NamedTuple):
     tls_cert: str | None = None
     tls_key: str | None = None
     insecure: bool = False
+    tools: str | None = None
 
 
 @contextmanager
@@ -227,7 +226,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         raise missing(error, "server", "mcp") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
     encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
-    app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell)
+    app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell, tools=doors.tools)
     with ExitStack() as stack:
         bound, addresses = [], []
         if doors.port is not None:

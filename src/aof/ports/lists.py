@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Place = tuple[str | int, str]  # what a list is ordered by, and the task's ID
 
 OPEN: Final = (None, None)
+PARTS: Final = ("title", "description", "comments", "work log")  # what is searched, the most telling first
 NEVER: Final = "~"  # follows every moment
 
 
@@ -25,6 +26,9 @@ class Query:
     `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
     something is still to come of, also when they are finished.
     `created`, `updated` and `due` keep what lies from the first moment on and before the second one; None is no limit.
+    `search` keeps tasks with that text in title or ID, or with words in title, description, comments or work log that
+    begin like each of its own. In the order `relevance`, those that have them in one of these parts are weighed by it.
+    `among` keeps tasks of these IDs.
     `behind` is a place in the order: only what comes after it is on the page, and it is counted all the same.
     Without `counted` only the page itself is looked for, which costs less, and its counts are of that page.
     """
@@ -38,6 +42,7 @@ class Query:
         tag: str | None = None,
         search: str | None = None,
         parent_id: str | None = None,
+        among: tuple[str, ...] | None = None,
         priority: str | None = None,
         created: Span = OPEN,
         updated: Span = OPEN,
@@ -63,6 +68,7 @@ class Query:
         self.tag = tag
         self.search = search
         self.parent_id = parent_id
+        self.among = among
         self.priority = priority
         self.created = created
         self.updated = updated

@@ -13,6 +13,7 @@ import msgspec
 class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One token: whose it is, what it allows, until when, and how it is recognised.
 
+    `tools` are the tiers that MCP lists for it, such as `core,handoff`; None: those that the server lists.
     One without a scope is from before there were any: its role says what it allows.
     """
 
@@ -23,6 +24,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     digest: str
     scope: str | None = None
     expires_at: str | None = None
+    tools: str | None = None
 
 
 class Tokens(Protocol):

@@ -7,7 +7,7 @@ judges it: that is the core's part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -74,6 +74,14 @@ class WorkingCopy(Protocol):
 
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
+        ...
+
+    def templates(self) -> tuple[str, ...]:
+        """The names of the templates that people have written for new tasks."""
+        ...
+
+    def template(self, name: str) -> tuple[dict[str, Any], str] | None:
+        """The keys and the text of a template; None where there is none. Raises UnreadableTask."""
         ...
 
     def watched(self) -> tuple[str, tuple[str, ...]]:

@@ -298,6 +298,46 @@ class TestABadPeer:
             assert self.end(fabric, peer) == ("peer_refused", "failed")
             assert not other.calls
 
+    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
+    def test_that_redirects_to_another_host_is_lost_and_that_host_is_not_called(
+        self, fabric: Fabric, where: str
+    ) -> None:
+        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
+            peer.redirects = {where: f"{other.address}/rpc"}
+            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
+            assert not other.calls
+            assert not other.cards
+
+    def test_whose_artifact_redirects_to_another_host_has_not_delivered_it(self, fabric: Fabric) -> None:
+        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
+            other.files["/x"] = (200, b"x")
+            peer.redirects = {"/x": f"{other.address}/x"}
+            peer.artifacts = [{"artifactId": "a", "parts": [{"url": f"{peer.address}/x"}]}]
+            assert self.end(fabric, peer) == ("artifact_missing", "failed")
+            assert not other.calls
+
+    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
+    def test_that_never_answers_is_lost(self, fabric: Fabric, where: str) -> None:
+        with serving(ScriptedPeer("completed")) as peer:
+            peer.silent = {where}
+            assert self.end(fabric, peer, patience=0.2) == ("peer_unreachable", "lost")
+
+    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
+    def test_that_fails_itself_is_lost(self, fabric: Fabric, where: str) -> None:
+        with serving(ScriptedPeer("completed")) as peer:
+            peer.broken = {where}
+            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
+
+    def test_that_says_done_on_its_stream_and_not_when_asked_is_not_believed(self, fabric: Fabric) -> None:
+        with serving(ScriptedPeer("failed", streams=True)) as peer:
+            peer.stream = [status("working"), status("completed", "all done", "s-2")]
+            assert self.end(fabric, peer) == ("peer_failed", "failed")
+
+    def test_that_sends_nonsense_on_its_stream_is_asked_instead(self, fabric: Fabric) -> None:
+        with serving(ScriptedPeer("working", "rejected", streams=True)) as peer:
+            peer.stream = [{"statusUpdate": {"taskId": 7, "status": "soon"}}, {"nothing": "known"}]
+            assert self.end(fabric, peer) == ("peer_rejected", "failed")
+
     def test_whose_artifact_lies_on_another_host_is_refused_and_that_host_is_not_called(self, fabric: Fabric) -> None:
         with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
             other.files["/x"] = (200, b"x")

@@ -32,6 +32,7 @@ from aof.core.model.events import Event
 from aof.entrypoints import serve
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.ports.push import PushTarget
+from aof.stores.filesystem.archive.entries import travels
 from aof.stores.filesystem.records.push_targets import PushTargetFiles
 from tests.support import peers
 from tests.support.receiver import Receiver, receiver
@@ -390,3 +391,5 @@ def test_a_file_of_targets_that_others_can_reach_is_not_used(root: Path, fabric:
     (root / "push" / f"{task_id}.json").chmod(0o644)
     assert targets.of(task_id) == ()
     assert (root / "push" / ".gitignore").read_text() == "*\n"
+    assert not travels(f"push/{task_id}.json"), "an export leaves it here"
+    assert fabric.doctor().ok

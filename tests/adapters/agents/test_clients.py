@@ -202,6 +202,25 @@ def test_a_client_keeps_its_actor_when_another_brings_the_file_that_it_reads_fir
     assert _files(place) == {}
 
 
+def test_an_entry_of_an_earlier_version_is_renewed_where_it_is(place: Workplace) -> None:
+    path = Path(place.project, ".mcp.json")
+    old = {"command": "/old/aof", "args": ["mcp"], "env": {"AOF_ACTOR": "claude"}}
+    path.write_text(json.dumps({"mcpServers": {"x": {}, "aof": old}}))
+    _connect(place, "claude")
+    assert list(_read(path)["mcpServers"]) == ["x", "aof"]
+    assert _read(path)["mcpServers"]["aof"] == {"type": "stdio", **PLAIN, "env": {"AOF_ACTOR": "claude"}}
+
+
+def test_a_token_that_somebody_put_in_by_hand_is_kept_and_goes_with_the_entry(place: Workplace) -> None:
+    path = Path(place.project, ".zed/settings.json")
+    _connect(place, "zed", server=AFAR)
+    path.write_text(path.read_text().replace("<token>", "aof_0123"))
+    assert _connect(place, "zed", server=AFAR) == set()
+    assert "aof_0123" not in "".join(change.added for change in plan_removal(place, None))
+    assert _disconnect(place) == {".zed/settings.json", "AGENTS.md"}
+    assert not path.exists()
+
+
 def test_notes_stay_until_nobody_needs_them(place: Workplace) -> None:
     path = Path(place.project, "AGENTS.md")
     _connect(place, "codex", "cursor", "generic")

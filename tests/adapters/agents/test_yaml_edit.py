@@ -41,7 +41,15 @@ def test_a_server_that_its_client_wrote_over_several_lines_is_renewed_and_remove
 
 @pytest.mark.parametrize(
     "text",
-    ["extensions: {developer: {enabled: true}}\n", "- a\n", "a: [\n", "extensions: 3\n", "a: 1\na: 2\n"],
+    [
+        "extensions: {developer: {enabled: true}}\n",
+        "- a\n",
+        "a: [\n",
+        "extensions: 3\n",
+        "extensions: {} # none\n",
+        '"extensions":\n  a: 1\n',
+        "a: 1\na: 2\n",
+    ],
 )
 def test_settings_that_cannot_be_changed_line_by_line_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):

@@ -45,7 +45,7 @@ SLOW = frozenset({
 })  # fmt: skip
 LISTS = (
     ("list", "--limit", "20"),
-    ("list", "--status", "ready", "--agent", "ada", "--search", "first"),
+    ("list", "--status", "ready", "--agent", "ada", "--priority", "normal", "--sort", "due"),
     ("ready",),
     ("ready", "--agent", "ada"),
     ("blocked",),

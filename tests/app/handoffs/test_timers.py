@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aof.core.model.handoffs.record import Handoff
+from aof.core.scheduling.handoff_timers import TO_ANSWER
 from tests.support.handoff_team import MOMENT, HandoffTeam, started
 from tests.support.requirements import requirement
 
@@ -258,3 +259,51 @@ def test_a_deferred_handoff_of_an_agent_that_is_started_ends_some_day(team: Hand
 def test_a_plan_says_when_the_next_timer_is_due(team: HandoffTeam) -> None:
     team.hand("zoe")
     assert team.tick(dry_run=True).next_at == "2026-03-02T09:00:30.000Z"
+
+
+@pytest.fixture
+def asking() -> HandoffTeam:
+    """The reviewer, to whom escalations go, is zoe, whom AOF starts."""
+    return HandoffTeam(
+        {"id": "bob"}, started("zoe"), roles={"reviewer": {"agents": ["zoe"]}}, escalation=["reviewer", "human"]
+    )
+
+
+def started_to_answer(asking: HandoffTeam) -> Handoff:
+    """An escalation to zoe, which a service has accepted for her."""
+    handoff = asking.hand("zoe", "escalation")
+    asking.fabric.handoff_accept(handoff.id, agent="zoe", reason=TO_ANSWER)
+    return handoff
+
+
+def test_an_agent_that_is_started_to_answer_is_asked_once_by_a_task_whose_end_is_the_return(
+    asking: HandoffTeam,
+) -> None:
+    handoff = started_to_answer(asking)
+    assert [asking.actions() for _ in range(3)] == [["handoff_ask"], [], []]
+    (answer,) = asking.fabric.tasks(tag="handoff-answer")
+    run = asking.fabric.claim(answer.id, agent="zoe")
+    assert asking.actions() == []
+    asking.fabric.complete(answer.id, run=run.run_id, summary="go left")
+    assert asking.actions() == ["handoff_return"]
+    returned = asking.now(handoff).returned
+    assert returned is not None
+    assert (returned.status, asking.now(handoff).state) == ("success", "completed")
+    assert returned.result is not None
+    assert returned.result.body == {"task": answer.id, "status": "done", "answer": "go left"}
+
+
+def test_an_answer_that_fails_is_a_failed_return(asking: HandoffTeam) -> None:
+    handoff = started_to_answer(asking)
+    asking.actions()
+    (answer,) = asking.fabric.tasks(tag="handoff-answer")
+    asking.fabric.cancel(answer.id)
+    assert asking.actions() == ["handoff_return"]
+    assert (asking.now(handoff).outcome, asking.now(handoff).state) == ("failed", "failed")
+
+
+def test_a_question_that_cannot_be_asked_does_not_keep_the_handoff_open_for_ever(asking: HandoffTeam) -> None:
+    handoff = started_to_answer(asking)
+    asking.clock.sleep(3_601)
+    assert asking.actions(dry_run=True) == ["handoff_remind"]
+    assert asking.now(handoff).state == "accepted"

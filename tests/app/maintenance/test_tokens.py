@@ -88,6 +88,20 @@ def test_an_expiry_that_somebody_has_edited_into_nonsense_counts_as_over(root: s
     assert tokens.recognise(known, made.token, NOW) is None
 
 
+def test_a_token_names_the_tools_that_are_listed_for_it(root: str) -> None:
+    known = serve.tokens_of(root)
+    made = tokens.create(known, "ada", None, NOW, tools="core, handoff")
+    caller = tokens.recognise(known, made.token, NOW)
+    assert caller is not None
+    assert (made.tools, caller.tools) == ("core,handoff", ("core", "handoff"))
+    assert [one.tools for one in tokens.known(known, NOW)] == ["core,handoff"]
+    other = tokens.recognise(known, tokens.create(known, "bob", None, NOW).token, NOW)
+    assert other is not None
+    assert other.tools == ()
+    with pytest.raises(InvalidInput, match="no set of tools 'everything'"):
+        tokens.create(known, "ada", None, NOW, tools="everything")
+
+
 def test_only_the_owner_may_read_the_token_file(root: str) -> None:
     before = os.umask(0)
     try:

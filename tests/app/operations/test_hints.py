@@ -20,10 +20,11 @@ from aof.adapters.cli.help.spelling import spell
 from aof.adapters.cli.spec.grammar import Verb
 from aof.adapters.cli.spec.parser import find_verb, parse
 from aof.adapters.cli.spec.verbs import VERBS
+from aof.adapters.mcp.tools import spell as mcp_spelling
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller, parameters, perform
-from aof.app.operations.catalogue import BY_NAME
-from aof.app.operations.error_payload import wire_names
+from aof.app.operations.catalogue import BY_NAME, SCOPES, TIERS, listed_in
+from aof.app.operations.error_payload import EVERYTHING, HintReader, offered, told, wire_names
 from aof.app.operations.schemas import shown_fields
 from aof.core.errors.base import AofError, Call
 from aof.core.model.lifecycle import STATUSES
@@ -84,6 +85,33 @@ def test_the_command_line_spells_a_call_with_every_word_of_it(where: str) -> Non
     assert read.verb is not None
     given = len(call.arguments)
     assert len(read.values) - ("action" in read.values) == given, spell(call)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_call_in_the_source_is_shown_to_each_reader_as_one_that_it_has_or_in_words(tier: str) -> None:
+    listed = {operation.tool: operation for operation in listed_in((tier,))}
+    for where, call in WRITTEN.items():
+        for scope in SCOPES:
+            reader = HintReader(tiers=(tier,), scope=scope)
+            hint = told(AofError("it is refused", "do this", call), mcp_spelling, reader).hint
+            named = re.findall(r"aof_\w+", hint)
+            fitted = offered(call, reader)
+            if fitted is None:
+                assert not named, (where, hint)
+                assert hint.startswith(("do this; that ", "do this; the tools ")), (where, hint)
+                continue
+            operation = BY_NAME[fitted.operation]
+            assert named[0] in listed, (where, hint)
+            assert SCOPES.index(scope) >= SCOPES.index(operation.scope), (where, hint)
+            fields = {field.name: field for field in shown_fields(operation)}
+            assert fitted.arguments.keys() <= fields.keys(), (where, hint)
+            assert fitted.arguments.keys() >= {name for name, field in fields.items() if field.required}, (where, hint)
+
+
+def test_commands_in_a_hint_are_for_the_machine_that_holds_the_data() -> None:
+    hint = told(AofError("it is damaged", "run 'aof doctor'"), mcp_spelling).hint
+    assert hint == "run 'aof doctor', on the machine that holds the data"
+    assert told(AofError("no", "ask somebody"), mcp_spelling).hint == "ask somebody"
 
 
 def _texts() -> Iterator[str]:
@@ -221,26 +249,31 @@ def _with_placeholders_filled(call: Call) -> dict[str, Any]:
     return wire_names(Call(call.operation, given))
 
 
-def _followed(fabric: Fabric, refusal: AofError) -> list[str]:
-    """What was refused on the way that the hints show, until a call is not."""
-    told: list[str] = []
-    while len(told) < MOST_STEPS:
-        told.append(f"{refusal.message} → {refusal.hint}: {refusal.call}")
-        assert refusal.call is not None, told
-        operation = BY_NAME[refusal.call.operation]
-        given = parameters(operation, _with_placeholders_filled(refusal.call), tool=True)
+def _followed(fabric: Fabric, refusal: AofError, reader: HintReader = EVERYTHING) -> list[str]:
+    """What was refused on the way that the hints show, until a call is not, or until words say what it takes."""
+    steps: list[str] = []
+    while len(steps) < MOST_STEPS:
+        steps.append(f"{refusal.message} → {refusal.hint}: {refusal.call}")
+        assert refusal.call is not None, steps
+        call = offered(refusal.call, reader)
+        if call is None:
+            assert reader != EVERYTHING, steps
+            return steps
+        operation = BY_NAME[call.operation]
+        given = parameters(operation, _with_placeholders_filled(call), tool=True)
         try:
             perform(fabric, operation, given, Caller("ada"))
         except AofError as error:
             refusal = error
         else:
-            return told
-    raise AssertionError("\n".join(told))
+            return steps
+    raise AssertionError("\n".join(steps))
 
 
 @requirement("tools.errors.hint-works")
+@pytest.mark.parametrize("tier", ["all", "core"])
 @pytest.mark.parametrize("state", STATES)
-def test_in_every_state_the_hints_lead_on_by_calls_that_succeed(state: str) -> None:
+def test_in_every_state_the_hints_lead_on_by_calls_that_succeed(state: str, tier: str) -> None:
     """A hint that was followed may be met by another one: a task that waits is claimed only after what it waits for."""
     refused = 0
     for action, given in (*ACTIONS.items(), *MOVES):
@@ -251,7 +284,7 @@ def test_in_every_state_the_hints_lead_on_by_calls_that_succeed(state: str) -> N
             getattr(fabric, action)(task_id, **given)
         except AofError as error:
             refused += 1
-            _followed(fabric, error)
+            _followed(fabric, error, HintReader(tiers=(tier,)))
     assert refused
 
 
@@ -263,10 +296,14 @@ def test_in_every_state_the_hints_lead_on_by_calls_that_succeed(state: str) -> N
         ("draft", "complete", "edit"),
         ("blocked", "approve", "unblock"),
         ("deadletter", "progress", "retry"),
-        ("archived", "claim", "create"),
-        ("archived", "retry", "create"),
+        ("archived", "claim", "reopen"),
+        ("archived", "retry", "reopen"),
         ("held by another", "approve", "show"),
         ("held again", "approve", "complete"),
+        ("held again", "complete", "complete"),
+        ("held again", "progress", "progress"),
+        ("held again", "fail", "fail"),
+        ("held again", "release", "release"),
         ("ready", "workflow_attach", "create"),
     ],
 )

@@ -32,7 +32,6 @@ TOO_LITTLE: dict[tuple[str, str], Any] = {
     ("heartbeat", "ttl"): 0,
     ("link", "kind"): "likes",
     ("reject", "blockers"): [],
-    ("create", "key"): "",
     ("job_add", "missed"): "never",
     ("preflight", "point"): "anything",
     ("context_decide", "risk"): "none",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aof.app.fabric import Fabric
 from aof.app.queries import cursors
 from aof.core.errors.base import InvalidInput
+from aof.core.errors.tasks import AmbiguousId
 from aof.testing import FakeClock
 from tests.support.room import Room
 
@@ -169,3 +170,17 @@ def test_a_title_in_any_script_is_a_place_to_go_on_from(fabric: Fabric) -> None:
         cursor = page.next_cursor
     assert cursor is None
     assert shown == sorted(titles, key=str.casefold)
+
+
+def test_an_id_that_means_several_tasks_names_the_open_and_todays_first(room: Room, clock: FakeClock) -> None:
+    old = room.task("done")
+    clock.sleep(DAY)
+    yesterday = room.task()
+    clock.sleep(DAY)
+    today, finished = room.task(), room.task("cancelled")
+    with pytest.raises(AmbiguousId) as refusal:
+        room.fabric.get("2026-03")
+    assert refusal.value.details["matches"] == [today, yesterday, finished, old]
+    assert today.removeprefix("TASK-") in refusal.value.hint
+    with pytest.raises(AmbiguousId):
+        room.fabric.comment("001", "Which one?")

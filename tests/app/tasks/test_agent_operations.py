@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.errors.base import AofError
 from aof.core.model.lifecycle import STATUSES, TRANSITIONS
-from aof.testing import FakeClock
+from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
 from tests.support.disks import DyingDisk, Killed
 from tests.support.processes import outcome, together
@@ -313,3 +314,26 @@ def test_an_update_by_the_holder_keeps_the_lease(room: Room, fabric: Fabric, clo
     assert fabric.get(task_id).status == "in-progress"
     clock.sleep(61)
     assert [one.task_id for one in fabric.recover()] == [task_id]
+
+
+def test_a_note_is_added_to_the_work_log_and_leaves_the_rest_of_the_body_alone() -> None:
+    fabric = memory_fabric()
+    task = fabric.create("Noted", brief="# Mine\n\nAs I wrote it.\n").task_id
+    run = fabric.claim(task, agent="ada").run_id
+    for said in ("tried the cache", "it was the index"):
+        assert fabric.update(task, run=run, note=said).body_updated
+    body = fabric.get(task).body
+    assert body.startswith("# Mine\n\nAs I wrote it.\n\n## Work Log\n")
+    assert [line.partition("Z ")[2] for line in body.splitlines() if line.startswith("- ")] == [
+        "ada: tried the cache",
+        "ada: it was the index",
+    ]
+    with pytest.raises(AofError) as refused:
+        fabric.update(task, run=run, note=" ")
+    assert refused.value.code == "invalid"
+    with pytest.raises(AofError) as refused:
+        fabric.update(task, agent="bob", note="mine")
+    assert refused.value.code == "not_lease_holder"
+    both = fabric.update(task, run=run, body="# New\n", note="rewritten")
+    assert both.body_updated
+    assert fabric.get(task).body.startswith("# New\n\n## Work Log\n")

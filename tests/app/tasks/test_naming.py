@@ -303,7 +303,7 @@ def test_answers_events_and_files_carry_full_ids_only(room: Room, fabric: Fabric
         fabric.block("001", reason="no key"),
         fabric.unblock("001"),
         fabric.claim("001", agent="ada"),
-        fabric.complete("001", agent="ada"),
+        fabric.complete("001", agent="ada", allow_open_children=True),
         fabric.cancel("002"),
         fabric.link("003", "source_task", "001"),
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
@@ -277,3 +278,18 @@ def test_missing_blockers_are_taught(place: Place, outcome: str, blockers: Any) 
     assert error.call is not None
     assert error.call.arguments["blockers"] == ["no test for expiry"]
     assert place.flow(task) == before
+
+
+def test_complete_on_a_hop_answers_with_the_next_hops_and_who_may_take_them(charted: Place, place: Place) -> None:
+    task = charted.fabric.create("Gated", workflow="review").task_id
+    done = charted.fabric.complete(task, agent="dev", outcome="complete")
+    assert [(one.hop, one.status, one.role, one.agents) for one in done.next or ()] == [
+        ("code-review", "ready", "reviewer", ("rev",))
+    ]
+    charted.fabric.complete(task, agent="rev", outcome="complete")
+    last = charted.fabric.complete(task, agent="rel", outcome="complete")
+    assert (last.status, last.next) == ("done", ())
+    free = place.at("diamond")
+    after = place.fabric.complete(free, hop="build", outcome="complete", agent="ada")
+    assert [(one.hop, one.agents) for one in after.next or ()] == [("test", ()), ("audit", ())]
+    assert place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada").next is UNSET

@@ -31,6 +31,7 @@ FILLED: dict[str, Any] = {
     "target_id": "outputs/report.md",
     "title": "x",
     "changes": {"title": "x"},
+    "text": "x",
     "blockers": ("x",),
     "reason": "x",
     "status": "ready",

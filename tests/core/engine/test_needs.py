@@ -58,7 +58,8 @@ def test_nothing_is_read_and_written_at_once() -> None:
         edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.AddLink, c.RemoveLink) else {}
         why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.DeadLetter) else {}
         state: dict[str, Any] = {"state": "delivered"} if kind is c.RecordDelivery else {}
-        command = kind(actor="pm", task_id=first, **edge, **why, **state)
+        said: dict[str, Any] = {"text": "x"} if kind is c.Comment else {}
+        command = kind(actor="pm", task_id=first, **edge, **why, **state, **said)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read
 
@@ -73,3 +74,5 @@ def test_what_is_no_id_is_never_asked_for() -> None:
         assert (needs(edge, Records()).read, needs(edge, Records()).reachable) == (frozenset(), frozenset())
         hand = c.ImportEdit(actor="a", task_id="TASK-2026-03-02-001", changes={"dependsOn": [text], "parentId": text})
         assert needs(hand, Records()).read == frozenset()
+        moved = c.Edit(actor="a", task_id="TASK-2026-03-02-001", changes={"parentId": text})
+        assert (needs(moved, Records()).read, needs(moved, Records()).above) == (frozenset(), frozenset())

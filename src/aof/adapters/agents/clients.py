@@ -125,7 +125,7 @@ KINDS: tuple[Kind, ...] = (
         signs=(".qwen", "QWEN.md"),
         notes="QWEN.md",
         settings=ClientSettings(paths=(".qwen/settings.json",), form=entries.QWEN),
-        asks=_EACH_CALL,
+        asks="waits until you approve the server: qwen mcp approve aof",
     ),
     Kind(
         name="amp",

@@ -16,7 +16,16 @@ import msgspec
 
 from aof.adapters.agents import hooks, notes, servers
 from aof.adapters.agents.clients import KINDS, ClientSettings, Kind, kind_named, readers_of
-from aof.adapters.agents.entries import ACTOR, BY_CLIENT, Server, environment_of, is_ours, is_untouched, words_of
+from aof.adapters.agents.entries import (
+    ACTOR,
+    BY_CLIENT,
+    Server,
+    environment_of,
+    is_ours,
+    is_untouched,
+    with_token_of,
+    words_of,
+)
 from aof.adapters.agents.files import Drafts, FileChange
 from aof.core.errors.base import InvalidInput
 
@@ -108,6 +117,7 @@ class _Plan:
             command = (*command[:-1], "--data-dir", self._place.root, *command[-1:])
         actors = {kind.name, *_actors(path, entry), *self._overruled(path)}
         new = settings.form.entry(name, Server(command, server.url), _environment(path, actors))
+        new = with_token_of(new, entry) if settings.form.gap else new
         self._drafts.put(path, servers.with_server(settings, text, name, new))
 
     def _remove_server(self, path: str, kind: Kind) -> None:

@@ -135,6 +135,14 @@ def words_of(entry: object) -> list[str]:
     return [word for word in words if isinstance(word, str)]
 
 
+def with_token_of(entry: Entry, there: object) -> Entry:
+    """The entry with the token that a person has put into the one that is there, if both lead to the same address."""
+    new, old = _server(entry), _server(there)
+    if "url" in new and new["url"] == old.get("url") and "headers" in old:
+        new["headers"] = old["headers"]
+    return entry
+
+
 def is_ours(entry: object, form: Form) -> bool:
     """Whether we have written an entry, even if somebody has changed it since; those of people name no actor."""
     server = _server(entry)

@@ -6,6 +6,7 @@ What a link shares with others is not ours to change. Must not know what is in t
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import suppress
 from typing import Literal
@@ -16,6 +17,7 @@ from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import StorageFailed
 
 Action = Literal["create", "change", "delete"]
+_TOKEN = re.compile(r"Bearer [^\s\"'$<{]+")  # the name of a variable, or a gap, is no secret
 _LARGEST = 4 * 1024 * 1024  # bytes of somebody's settings
 
 
@@ -123,4 +125,5 @@ def _change(path: str, file: str, before: str | None, after: str | None, *, edit
     action: Action = "delete" if after is None else "create" if before is None else "change"
     old, new = (before or "").splitlines(), (after or "").splitlines()
     shown = [f"+ {line}" for line in new if line not in old] + [f"- {line}" for line in old if line not in new]
-    return FileChange(path=path, file=file, action=action, added="\n".join(shown), after=after, edited=edited)
+    added = _TOKEN.sub("Bearer …", "\n".join(shown))
+    return FileChange(path=path, file=file, action=action, added=added, after=after, edited=edited)

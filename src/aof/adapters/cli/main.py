@@ -46,8 +46,10 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _carried_out(words: list[str], *, as_json: bool) -> int:
+    parsed: Parsed | None = None
     try:
-        return _run(parse(words))
+        parsed = parse(words)
+        return _run(parsed)
     except UsageError as error:
         _complain(as_json=as_json, code="usage", message=error.message, hint=error.hint)
         return 2
@@ -63,7 +65,7 @@ def _carried_out(words: list[str], *, as_json: bool) -> int:
 
             print_exc()  # while the guard is up: what was raised may quote anybody
             return 1
-        return _refused(error, as_json=as_json)
+        return _refused(error, parsed, as_json=as_json)
 
 
 def _take_standard_streams() -> None:
@@ -131,7 +133,7 @@ def _open(name: str) -> Any:
     return getattr(bootstrap, name)
 
 
-def _refused(error: Exception, *, as_json: bool) -> int:
+def _refused(error: Exception, parsed: Parsed | None, *, as_json: bool) -> int:
     """Say what went wrong; returns the exit code."""
     if isinstance(error, output.Unsaid):
         _mute()
@@ -139,7 +141,7 @@ def _refused(error: Exception, *, as_json: bool) -> int:
         return 1
     if not isinstance(error, errors.AofError):
         error = _as_ours(error)
-    _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error), details=error.details)
+    _complain(as_json=as_json, code=error.code, message=error.message, hint=_hint(error, parsed), details=error.details)
     return EXIT_BY_CODE.get(error.code, EXIT_BY_KIND[error.kind])
 
 
@@ -162,11 +164,15 @@ def _as_ours(error: Exception) -> AofError:
     )
 
 
-def _hint(error: AofError) -> str:
+def _hint(error: AofError, parsed: Parsed | None) -> str:
+    """The hint as a command that works where it is pasted: on the same data directory, for the same agent."""
+    options = parsed.options if parsed is not None else {}
+    hint = spelling.in_text(error.hint, options)
     if error.call is None:
-        return error.hint
-
-    return f"{error.hint}: {spelling.spell(error.call)}" if error.hint else spelling.spell(error.call)
+        return hint
+    agent = parsed.values.get("agent") if parsed is not None and not isinstance(error, errors.ActorMismatch) else None
+    spelled = spelling.spell(error.call, options, agent if isinstance(agent, str) else None)
+    return f"{hint}: {spelled}" if hint else spelled
 
 
 def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dict[str, Any] | None = None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -16,6 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from aof.adapters.mcp.features.reports import asks_for_reports
 from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import CallerOf, Hub
@@ -23,13 +25,15 @@ from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
 
 _NO_SESSION = 404
+_ASKS: ContextVar[bool] = ContextVar("asks for reports", default=False)
 
 
 class McpOverHttp:
     """The endpoint, and the context in which it works.
 
-    `streamed` is for tools that say something before they answer. Ours do not, so each answer is one JSON document:
-    as a stream of one event it costs a session's client half as much again. Changes are told on streams of their own.
+    An answer is one JSON document, because as a stream of one event it costs a session's client half as much again. A
+    client that asks for progress or log messages gets streams: from revision 2026-07-28 on for that request, before it
+    for the session from then on. `streamed` gives them to everybody. Changes are told on streams of their own.
     """
 
     streamed: ClassVar[bool] = False
@@ -40,14 +44,14 @@ class McpOverHttp:
         self._version = version
         self._max_body = max_body
         self._presence = Presence()
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._manager: _Manager | None = None
         self._hub: Hub | None = None
 
     @asynccontextmanager
     async def running(self, follower: Follower) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
         hub = self._hub = Hub(follower, self._caller_of, self._tiers, self._presence)
-        self._manager = StreamableHTTPSessionManager(
+        self._manager = _Manager(
             self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
         )
         async with self._manager.run():
@@ -66,6 +70,8 @@ class McpOverHttp:
         request = Request(scope)
         known = {**scope, "user": _owner(self._caller_of(request))}
         session = request.headers.get(SESSION_HEADER)
+        if request.method == "POST":
+            receive = await self._manager.looked_at(receive, session)
         if session is None:
             await self._manager.handle_request(known, receive, send)
             return
@@ -125,6 +131,40 @@ class McpOverHttp:
             await send(message)
 
         return noted
+
+
+class _Manager(StreamableHTTPSessionManager):
+    """Sessions that answer with a document or with a stream, as each client needs it."""
+
+    async def looked_at(self, receive: Receive, session: str | None) -> Receive:
+        """The same request, once it is known whether its answer must be a stream."""
+        read: list[Message] = []
+        size, more = 0, True
+        while more and size <= self.max_request_body_size:  # what is longer is refused by whoever reads on
+            message = await receive()
+            read.append(message)
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+        asks = asks_for_reports(b"".join(message.get("body", b"") for message in read))
+        _ASKS.set(asks)
+        transport = self._server_instances.get(session) if session is not None else None
+        if asks and transport is not None:
+            transport.is_json_response_enabled = False
+        read.reverse()
+
+        async def again() -> Message:
+            return read.pop() if read else await receive()
+
+        return again
+
+    @property
+    def json_response(self) -> bool:
+        """Whether the request at hand, or the session that it opens, is answered with documents."""
+        return self._documents and not _ASKS.get()
+
+    @json_response.setter
+    def json_response(self, documents: bool) -> None:
+        self._documents = documents
 
 
 def _owner(caller: Caller) -> AuthenticatedUser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -14,21 +15,28 @@ from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptRequestParams,
+    GetPromptResult,
     GetTaskRequestParams,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    SetLevelRequestParams,
 )
 
-from aof.adapters.mcp import resources, task_extension
+from aof.adapters.mcp.features import completion, prompts, reports, resources, task_extension
+from aof.adapters.mcp.features.subscriptions import Changes
 from aof.adapters.mcp.sessions import Hub, Session, keeps_claims, session_of
-from aof.adapters.mcp.subscriptions import Changes
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
+from aof.app.operations.error_payload import HintReader, reader_of
 from aof.core.errors.base import AofError
 
 _Context = ServerRequestContext[Any, Any]
@@ -57,8 +65,9 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
                         await alone.end()
                 background.cancel_scope.cancel()
 
-    async def list_tools(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=tools(hub.tiers))
+    async def list_tools(ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        caller = alone.caller if alone is not None else hub.caller_of(ctx.request)
+        return ListToolsResult(tools=tools(hub.tiers_of(caller)))
 
     async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         return ListResourcesResult(resources=resources.resources())
@@ -68,7 +77,17 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
 
     async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         caller, _ = session_of(hub, ctx, alone)
-        return await resources.read(hub, str(params.uri), caller)
+        return await resources.read(hub, str(params.uri), caller, ctx.protocol_version)
+
+    async def list_prompts(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=prompts.prompts())
+
+    async def get_prompt(ctx: _Context, params: GetPromptRequestParams) -> GetPromptResult:
+        caller, _ = session_of(hub, ctx, alone)
+        return await prompts.get(hub, params.name, dict(params.arguments or {}), caller)
+
+    async def complete(_ctx: _Context, params: CompleteRequestParams) -> CompleteResult:
+        return CompleteResult(completion=await completion.complete(hub, params))
 
     server: Server[Hub] = Server(
         "aof",
@@ -84,7 +103,11 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
         on_subscribe_resource=_edged(changes.subscribe),
         on_unsubscribe_resource=_edged(changes.unsubscribe),
         on_subscriptions_listen=_edged(changes.listen),
+        on_list_prompts=_edged(list_prompts),
+        on_get_prompt=_edged(get_prompt),
+        on_completion=_edged(complete),
     )
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _edged(reports.set_level))
     _add_calls(server, hub, alone)
     return server
 
@@ -120,19 +143,24 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+        reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
         if operation.name == "claim" and keeps_claims(hub, ctx):
             given.setdefault("keep", True)
         try:
-            check_wait(wait)
             caller, session = session_of(hub, ctx, alone)
+            reader = reader_of(caller, hub.tiers_of(caller))
+            check_wait(wait)
             gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
-            result, secrets = await call(hub, operation, given, caller, session, gone=gone)
+            work = partial(call, hub, operation, given, caller, session, gone=gone)
+            waits = given.get("wait") if operation.name == "claim" else None
+            total = float(waits) if isinstance(waits, int | float) else None
+            result, secrets = await reports.reported(ctx, operation.tool, work, total)
             if wait and task_extension.understood(ctx):
                 return await task_extension.handle(hub, result)
         except AofError as error:
-            return refused(error)
+            return refused(error, reader)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             return broken(operation, error)
         return answered(result, secrets)

@@ -70,6 +70,10 @@ class Hub:
         self.stopping = False
         self.background: TaskGroup | None = None
 
+    def tiers_of(self, caller: Caller) -> tuple[str, ...]:
+        """The tiers that a caller is told about: those that its token names, else those of the server."""
+        return caller.tools or self.tiers
+
     async def ask(self, function: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
         """Call something synchronous without holding up the others."""
         return await anyio.to_thread.run_sync(partial(function, *given, **named), abandon_on_cancel=True)

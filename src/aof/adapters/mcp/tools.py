@@ -18,7 +18,7 @@ from aof.app.async_bridge import Gone, asked
 from aof.app.faults import record
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import Operation, Params, listed_in
-from aof.app.operations.error_payload import Told, told
+from aof.app.operations.error_payload import HintReader, Told, told
 from aof.app.operations.rows.org import SentMessages
 from aof.app.operations.schemas import input_schema, output_schema
 from aof.core.errors.base import AofError, InvalidInput
@@ -121,16 +121,16 @@ def answered(result: Any, secrets: Sequence[str] = ()) -> CallToolResult:
     return answer.model_copy(update={"meta": {SECRETS: list(secrets)}}) if secrets else answer
 
 
-def refused(error: AofError) -> CallToolResult:
+def refused(error: AofError, reader: HintReader) -> CallToolResult:
     """A refusal. As text only: clients hold structured content against the schema of success."""
-    return _failed(told(error, spell))
+    return _failed(told(error, spell, reader))
 
 
 def broken(operation: Operation, error: Exception) -> CallToolResult:
     """A fault of ours, without a word about our insides; the server's log has more under the reference."""
     reference = record(operation.tool, error)
     message = f"{operation.tool} failed (reference {reference})"
-    hint = "try again; if it stays, look at the server's log under this reference and run 'aof doctor'"
+    hint = "try again; if it stays, the server's log has more under this reference"
     details = {"reference": reference}
     return _failed(Told(code="internal", kind="internal", message=message, hint=hint, details=details))
 

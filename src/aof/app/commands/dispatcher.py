@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Moved
     from aof.core.model.commands import OnTask
+    from aof.core.model.records import Decision
     from aof.core.model.task import Task
 
 
@@ -103,15 +104,27 @@ class Dispatcher:
 
     def on_task(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Done:
         """Dispatch a command about one task, in the name of the caller's run where that holds the task."""
+        done = self.dispatch(self._about(kind, task_id, given))
+        if done.decision.refusal is not None:
+            raise done.decision.refusal  # it is on record, and still a refusal
+        return done
+
+    def rehearse(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Decision:
+        """What the same command would do; changes nothing, and raises the refusal."""
+        here, command = self._environment, self._authentication.stamped(self._about(kind, task_id, given))
+        policy = here.with_gates(here.chart.policy_for(command))
+        decision = unit_of_work.rehearse(here.store, here.clock, policy, command)
+        if decision.refusal is not None:
+            raise decision.refusal
+        return decision
+
+    def _about(self, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> OnTask:
         full = self._environment.lookup.resolve(task_id)
         run = given.pop("run", None)
         own = self._principal.run
         if run is None and own is not None and task_of_run(own) == full:
             run = own
-        done = self.dispatch(self.command(kind, {"task_id": full, "run": run, **given}))
-        if done.decision.refusal is not None:
-            raise done.decision.refusal  # it is on record, and still a refusal
-        return done
+        return self.command(kind, {"task_id": full, "run": run, **given})
 
     def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
         """The same, answered with the status that the task has now."""

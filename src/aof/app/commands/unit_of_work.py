@@ -63,14 +63,34 @@ def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done
             scope = scope.union(wider.scope)
 
 
+def rehearse(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Decision:
+    """What the command would do now, or raise the refusal. Nothing is recorded, and no edit by hand is imported."""
+    scope = Scope(write=frozenset({command.task_id}))
+    while True:
+        try:
+            with store.unit(scope) as unit:
+                verdict = _decided(_load(unit, scope, policy, command), clock, command, clock.now())
+                unit.flush()
+        except ScopeTooNarrow as wider:
+            scope = scope.union(wider.scope)
+            continue
+        if isinstance(verdict, AofError):
+            raise verdict
+        return verdict
+
+
+def _decided(records: Records, clock: Clock, command: OnTask, now: int) -> Verdict:
+    for task_id, heartbeat in records.heartbeats.items():
+        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
+    return decide.decide(records, command, now)
+
+
 def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnTask) -> Done:
     records = _load(unit, scope, policy, command)
     while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
         records = _load(unit, scope, policy, command)
     now = clock.now()
-    for task_id, heartbeat in records.heartbeats.items():
-        records.heartbeats[task_id] = present(heartbeat, now, clock.boot())
-    verdict = decide.decide(records, command, now)
+    verdict = _decided(records, clock, command, now)
     if isinstance(verdict, AofError):
         unit.flush()
         raise verdict

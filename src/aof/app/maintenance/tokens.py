@@ -10,7 +10,7 @@ import secrets
 from hashlib import sha256
 
 from aof.app.operations.call import ROLES, Caller, Role
-from aof.app.operations.catalogue import SCOPES, Scope
+from aof.app.operations.catalogue import SCOPES, Scope, tiers_of
 from aof.app.operations.results import Result
 from aof.core.errors.base import InvalidInput, NotFound
 from aof.core.model.times import duration_ms, iso, millis
@@ -32,6 +32,7 @@ class NewToken(Result, frozen=True, kw_only=True):
     role: str
     scope: str
     expires_at: str | None
+    tools: str | None
     token: str
 
 
@@ -45,6 +46,7 @@ class KnownToken(Result, frozen=True, kw_only=True):
     created_at: str
     expires_at: str | None
     expired: bool
+    tools: str | None
 
 
 def create(
@@ -55,13 +57,18 @@ def create(
     *,
     scope: str | None = None,
     expires: str | None = None,
+    tools: str | None = None,
 ) -> NewToken:
-    """Make a token for an actor: with a scope or, as it was done before there were scopes, with a role."""
+    """Make a token for an actor: with a scope or, as it was done before there were scopes, with a role.
+
+    `tools` are the tiers that MCP lists for it.
+    """
     if problem := limits.text("actor", actor, limits.ITEM, required=True) or limits.name("actor", actor):
         raise problem
     allowed = _scope(role, scope)
     as_role = role or _ROLE_OF[allowed]
     until = _until(expires, now)
+    listed = ",".join(tiers_of(tools)) if tools is not None else None
     name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     text = f"{_PREFIX}_{name}_{secret}"
     tokens.change(
@@ -73,9 +80,10 @@ def create(
             created_at=iso(now),
             expires_at=until,
             digest=_digest(text),
+            tools=listed,
         )
     )
-    return NewToken(id=name, actor=actor, role=as_role, scope=allowed, expires_at=until, token=text)
+    return NewToken(id=name, actor=actor, role=as_role, scope=allowed, expires_at=until, tools=listed, token=text)
 
 
 def _scope(role: str | None, scope: str | None) -> Scope:
@@ -118,6 +126,7 @@ def known(tokens: Tokens, now: int) -> tuple[KnownToken, ...]:
             created_at=token.created_at,
             expires_at=token.expires_at,
             expired=_is_over(token, now),
+            tools=token.tools,
         )
         for token in tokens.all()
     )
@@ -159,7 +168,8 @@ def recognise(tokens: Tokens, text: str, now: int) -> Caller | None:
             scope = next((one for one in SCOPES if one == token.scope), _WIDEST[role] if token.scope is None else None)
             if scope is None:
                 raise InvalidInput(f"token {token.id} has no scope that there is", "revoke it and make another")
-            return Caller(token.actor, role, proven=True, scope=scope, token=token.id)
+            tools = tiers_of(token.tools) if token.tools is not None else ()
+            return Caller(token.actor, role, proven=True, scope=scope, token=token.id, tools=tools)
     return None
 
 

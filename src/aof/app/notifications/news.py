@@ -14,6 +14,7 @@ Look = Callable[[str], Task]
 _KINDS: Final[dict[str, Kind]] = {
     "task.transitioned": "status",
     "task.sla_alert": "sla",
+    "task.overdue": "sla",
     "handoff.unanswered": "handoff",
 }
 

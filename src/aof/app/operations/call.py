@@ -30,8 +30,8 @@ class Caller(msgspec.Struct, frozen=True):
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
     `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
     name, and it acts for no one else.
-    `scope` says which operations are allowed; `token` is the ID of the token that the call came with. `conversation`
-    names the session or context that the call belongs to.
+    `scope` says which operations are allowed; `token` is the ID of the token that the call came with, and `tools` the
+    tiers that it names. `conversation` names the session or context that the call belongs to.
     """
 
     actor: str
@@ -43,6 +43,7 @@ class Caller(msgspec.Struct, frozen=True):
     default: bool = False
     scope: Scope = "admin"
     token: str | None = None
+    tools: tuple[str, ...] = ()
     conversation: str | None = None
 
     def __repr__(self) -> str:
@@ -51,6 +52,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
+    if tool and isinstance(given, dict):
+        given = dict(operation.tool_defaults) | given
     try:
         params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:

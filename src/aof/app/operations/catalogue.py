@@ -11,6 +11,7 @@ from aof.app.operations.rows import (
     audit,
     control,
     handoffs,
+    history,
     jobs,
     maintenance,
     org,
@@ -20,8 +21,10 @@ from aof.app.operations.rows import (
     tasks,
     workflows,
 )
+from aof.app.operations.rows.batches import bulk, interchange
 from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
+from aof.core.errors.base import InvalidInput
 
 __all__ = [
     "BY_NAME",
@@ -35,16 +38,25 @@ __all__ = [
     "Scope",
     "Tier",
     "listed_in",
+    "tiers_of",
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *queries.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS,
-    *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
-    *maintenance.ROWS,
+    *tasks.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *queries.ROWS, *history.ROWS, *org.ROWS, *handoffs.ROWS,
+    *audit.ROWS, *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS, *jobs.ROWS,
+    *maintenance.ROWS, *interchange.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
 TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
+
+
+def tiers_of(names: str | None) -> tuple[str, ...]:
+    """The tiers that a list such as `core,handoff` names; none: the core."""
+    tiers = tuple(name.strip() for name in (names or "core").split(","))
+    if unknown := [name for name in tiers if name not in TIERS]:
+        raise InvalidInput(f"there is no set of tools {unknown[0][:40]!r}", f"use one or more of: {', '.join(TIERS)}")
+    return tiers
 
 
 def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:

@@ -57,6 +57,12 @@ class Claimed(Result, frozen=True, kw_only=True):
     __repr__ = without_secret
 
 
+class Primed(Result, frozen=True, kw_only=True):
+    """What an agent needs to know when its session begins."""
+
+    text: str
+
+
 class Printed(Result, frozen=True, kw_only=True):
     """A piece of what a run printed; the next one begins at `nextOffset`, and `ended` says that there is none."""
 
@@ -84,6 +90,44 @@ class Moved(Result, frozen=True, kw_only=True):
 
     task_id: str
     status: str
+
+
+class NextHop(Result, frozen=True, kw_only=True):
+    """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents."""
+
+    hop: str
+    status: str
+    role: str
+    agents: tuple[str, ...]
+
+
+class Completed(Moved, frozen=True, kw_only=True):
+    """Where the task is now; in a workflow also which hops are next, and who may take them."""
+
+    next: tuple[NextHop, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Template(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A template for new tasks, what it is for, and why it cannot be used where that is so."""
+
+    name: str
+    path: str
+    about: str = ""
+    problem: str | None = None
+
+
+class Templates(Result, frozen=True, kw_only=True):
+    """All templates for new tasks."""
+
+    templates: tuple[Template, ...]
+
+
+class Commented(Result, frozen=True, kw_only=True):
+    """Where the task is that was commented on, and how many comments it has now."""
+
+    task_id: str
+    status: str
+    comments: int
 
 
 class Updated(Result, frozen=True, kw_only=True):

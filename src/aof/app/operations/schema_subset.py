@@ -38,9 +38,10 @@ def plain(schema: Any, *, defaults: bool = True, opened: bool = False) -> Any:
     }
 
 
-def filled(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a value that must be given: an empty text is none."""
-    return schema | {"minLength": 1} if schema.get("type") == "string" and "enum" not in schema else schema
+def filled(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a value that must be given: an empty text is none. Of an ID nobody needs to be told that."""
+    free = schema.get("type") == "string" and "enum" not in schema and not name.endswith("Id")
+    return schema | {"minLength": 1} if free else schema
 
 
 def _listed(schema: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
         shown = [field.encode_name for field in shown_fields(operation)]
         required = [name for name in shown if name in (*required, *operation.tool_requires)]
         properties = {name: _in_short(name, properties[name]) for name in shown}
-    schema["properties"] = {name: filled(one) if name in required else one for name, one in properties.items()}
+        for name, value in operation.tool_defaults:
+            properties[name] = properties[name] | {"default": value}
+    schema["properties"] = {name: filled(name, one) if name in required else one for name, one in properties.items()}
     return schema | ({"required": required} if required else {})
 
 

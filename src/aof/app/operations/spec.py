@@ -22,11 +22,11 @@ _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "wo
 class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     """How a parameter is given on the command line, where its name and type do not say so.
 
-    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out. `option` is the name of
-    the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands for its value. `note`
-    is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from standard input;
-    with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where operations share
-    a verb; `extra` are short ways to set keys of an object.
+    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out, and `ID…` may be several.
+    `option` is the name of the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands
+    for its value. `note` is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from
+    standard input; with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where
+    operations share a verb; `extra` are short ways to set keys of an object.
     """
 
     place: str = ""
@@ -42,7 +42,10 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one."""
+    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one.
+
+    Without dashes, as `[FILE]`, it stands by its place.
+    """
 
     option: str
     help: str
@@ -80,8 +83,8 @@ def param(
     )
 
 
-TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("name of the caller", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
+TaskId = Annotated[str, param("task ID, or a unique part", Spelling(place="ID"))]
+Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -143,15 +146,27 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     family: Family | None = None
 
 
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation of the core that a hint shows to readers who are not told of this one.
+
+    It `keeps` these parameters of the call and `adds` others.
+    """
+
+    operation: str
+    keeps: tuple[str, ...] = ()
+    adds: tuple[tuple[str, Any], ...] = ()
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked of AOF.
 
     `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
-    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well.
+    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well;
+    `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
     `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
     have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
-    is the words that call it on the command line, `cli` what else is said of them there.
+    is the words that call it on the command line, `cli` what else is said of them there. `stand_in` is for hints.
     """
 
     name: str
@@ -166,11 +181,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     acts: str | None = None
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
+    tool_defaults: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None
     taught: tuple[Taught, ...] = ()
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()
+    stand_in: StandIn | None = None
 
     @property
     def scope(self) -> Scope:

@@ -97,6 +97,10 @@ def _updated(life: Life | None, event: Event) -> Named:
     return ("task.updated", {"changed": changed, "by": event.agent or event.actor}) if changed else None
 
 
+def _unarchived(_life: Life | None, event: Event) -> Named:
+    return "task.updated", {"changed": ["archived"], "by": event.agent or event.actor}
+
+
 def _new_peer(life: Life | None, event: Event) -> dict[str, Any] | None:
     """The task at a peer that is known by its ID from this event on."""
     assert life is not None
@@ -211,6 +215,7 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.created": _created,
     "task.restored": _created,
     "task.updated": _updated,
+    "task.unarchived": _unarchived,
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.transitioned": _moved,

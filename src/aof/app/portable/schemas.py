@@ -125,7 +125,15 @@ TASK = _object(
         "createdAt": _TIME,
         "updatedAt": _TIME,
     },
-    {"statusReason": _SHORT, "lastError": _ERROR, "startedAt": _TIME, "endedAt": _TIME, **_REMOTE},
+    {
+        "statusReason": _SHORT,
+        "lastError": _ERROR,
+        "startedAt": _TIME,
+        "endedAt": _TIME,
+        "due": _TEXT,
+        "comments": _list(_object({"text": _SHORT}, {"at": _TIME, "by": _TEXT})),
+        **_REMOTE,
+    },
 )
 _COUNTS = ("totalCount", "activeCount", "terminalCount", "failedCount", "lostCount", "waitingCount")
 _SUMMARY = _object(
@@ -191,6 +199,16 @@ EVENT = _object(
     },
     {"runId": _RUN_ID, "attemptId": _RUN_ID},
 )
+
+
+def snapshot_schema() -> Fields:
+    """What `snapshot` answers."""
+    return SNAPSHOT
+
+
+def events_schema() -> Fields:
+    """What `portable_log` answers."""
+    return _object({"events": _list(EVENT)})
 
 
 def documents() -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from aof.app.portable.attempts import attempts, error
 from aof.app.portable.blockers import reason
 from aof.app.portable.checks import acceptance, validation
@@ -12,7 +14,8 @@ from aof.app.portable.edges import Edge
 from aof.app.portable.participants import assignee, who
 from aof.app.portable.task_histories import Life
 from aof.app.portable.view_source import Scene, active, finished
-from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, file_ref, log_ref, missing, task_ref
+from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, file_ref, log_ref, missing, short, task_ref
+from aof.core.evolve.comments import comments_of
 from aof.core.evolve.work_log import description
 from aof.core.model.task import Task
 
@@ -27,6 +30,7 @@ _REMOTE = (
     "deliveryMechanism",
     "remoteStatus",
 )
+_NEWEST_COMMENTS = 20
 _TICK = re.compile(r"^\s*[-*] \[([ xX])\] ", re.MULTILINE)
 
 
@@ -71,6 +75,12 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
     failure = _failure(scene, task)
     if failure is not None:
         shown["lastError"] = failure
+    if task.due is not None:
+        shown["due"] = task.due
+    if said_of_it := comments_of(task.body):
+        shown["comments"] = [
+            msgspec.to_builtins(one) | {"text": short(one.text)} for one in said_of_it[-_NEWEST_COMMENTS:]
+        ]
     shown |= {"createdAt": task.created_at, "updatedAt": task.updated_at}
     return shown | {
         name: moment for name, moment in (("startedAt", task.started_at), ("endedAt", task.ended_at)) if moment

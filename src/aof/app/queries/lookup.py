@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aof.app.commands import unit_of_work
 from aof.core.errors.base import Call
 from aof.core.errors.tasks import AmbiguousId, TaskNotFound
-from aof.core.model.ids import is_part, is_task_id, task_of_run
+from aof.core.model import times
+from aof.core.model.ids import is_part, is_task_id, split_task_id, task_of_run
+from aof.core.model.lifecycle import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
+_CONSIDERED = 500  # matches that are put in order
 _SHOWN = 10  # matches that an ambiguous part is answered with
 
 
@@ -35,17 +40,26 @@ class Lookup:
         if len(found) == 1:
             return found[0]
         padded = part.zfill(3)
-        if part.isascii() and part.isdigit() and padded != part and self._store.ids(padded):
-            hint, call = f"did you mean '{padded}'?", None
-        elif found:
-            hint, call = f"use more of the ID, such as '{found[-1].removeprefix('TASK-')}'", None
-        else:
-            hint, call = "list what there is", Call("list", {})
+        short = part.isascii() and part.isdigit() and padded != part and self._store.ids(padded)
+        meant = f"did you mean '{padded}'?" if short else None
         if not found:
-            raise TaskNotFound(f"there is no task {asked[:80]!r}", hint, call, asked=asked[:80])
+            call = None if meant else Call("list", {})
+            said = f"there is no task {asked[:80]!r}"
+            raise TaskNotFound(said, meant or "list what there is", call, asked=asked[:80])
+        likely = self._likely(found)
+        hint = meant or f"use more of the ID, such as '{likely[0].removeprefix('TASK-')}'"
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        shown = ", ".join(found[:_SHOWN]) + more
-        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=list(found))
+        shown = ", ".join(likely[:_SHOWN]) + more
+        raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=likely)
+
+    def _likely(self, found: Sequence[str]) -> list[str]:
+        """The same IDs, those of open tasks first, then of today's, then the newest; of many only the newest."""
+        newest = found[-_CONSIDERED:]
+        finished = {task.id for task in self._store.records(newest) if task.status in FINISHED or task.archived}
+        today = times.day(self._clock.now())
+        first = [one for one in reversed(newest) if one not in finished]
+        last = [one for one in reversed(newest) if one in finished]
+        return [one for part in (first, last) for one in sorted(part, key=lambda one: split_task_id(one)[0] != today)]
 
     def get(self, task_id: str) -> Task:
         """The task as a record."""

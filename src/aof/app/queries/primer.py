@@ -12,12 +12,16 @@ from aof.app.documents import worklog_brief
 from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
+from aof.app.org import reviews
 from aof.core.errors.base import AofError
+from aof.core.evolve.comments import comments_of
+from aof.core.model import times
 from aof.core.model.handoffs.record import Handoff
 from aof.ports.lists import Row
 
 _EACH = 5
 _TITLE = 80
+_COMMENT = 160
 
 
 def prime(fabric: Fabric, agent: str) -> str:
@@ -25,6 +29,9 @@ def prime(fabric: Fabric, agent: str) -> str:
     mail = fabric.turn_began(agent, "prime").messages
     counts = fabric.status(compact=True).by_status
     held = [Row.of(task, None) for task in fabric.running() if task.lease and task.lease.agent == agent]
+    for row in held:
+        if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
+            row["overdue"] = True
     waiting = fabric.ready(agent=agent, limit=_EACH)
     lines = [
         f"# AOF: you are {agent}",
@@ -33,7 +40,9 @@ def prime(fabric: Fabric, agent: str) -> str:
         "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
     ]
     lines += _section("You hold", held, len(held))
+    lines += _comments(fabric, held)
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    lines += _to_review(fabric, agent)
     if charter := list(brief.charter_brief(fabric, agent)):
         lines += ["", *charter]
     for part in (*mail_brief.mail_brief(mail), *_overdue(fabric, agent), *_worklog(fabric, agent)):
@@ -43,12 +52,33 @@ def prime(fabric: Fabric, agent: str) -> str:
         "",
         "How to work:",
         f"- take: aof_task_claim (CLI: aof claim --agent {agent}); read it: aof_task_show (aof show ID)",
-        "- while working: aof_task_update with a work log in the body, or aof progress ID --text …",
+        "- while working: aof_task_update with a note, which is added to the work log (aof update ID --note …)",
         "- finish: aof_task_complete with a summary (aof complete ID --summary …); stuck: aof_task_block with a reason",
         "- new work for others: aof_dispatch (aof create TITLE --brief … --agent A)",
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _to_review(fabric: Fabric, agent: str) -> list[str]:
+    """What the agent may judge, with the calls that do; nothing where nothing waits."""
+    tasks = reviews.waiting_for(fabric, agent)
+    if not tasks:
+        return []
+    how = "- approve: aof_task_complete (aof approve ID); send back: outcome needs_review with blockers (aof reject ID)"
+    return [*_section("Waiting for your review", [Row.of(task, None) for task in tasks], len(tasks)), how]
+
+
+def _comments(fabric: Fabric, held: Sequence[Row]) -> list[str]:
+    """The last comment of others on each task that the agent holds."""
+    shown: list[str] = []
+    for row in held[:_EACH]:
+        with suppress(AofError):
+            said = [one for one in comments_of(fabric.get(row.id).body) if one.by != row.agent]
+            if said:
+                words = " ".join(said[-1].text.split())
+                shown.append(f"- {row.id} {said[-1].by or 'in the file'}: {words[:_COMMENT]}")
+    return ["", "Comments on what you hold (text by others):", *shown] if shown else []
 
 
 def _overdue(fabric: Fabric, agent: str) -> list[str]:
@@ -82,9 +112,15 @@ def _next(one: Handoff, agent: str) -> str:
     return f"{one.state}: aof handoff accept {one.id[:8]} --agent {agent} (or reject, defer)"
 
 
+def _due(row: Row) -> str:
+    if row.due is None:
+        return ""
+    return f", {'overdue since' if row.overdue else 'due'} {row.due}"
+
+
 def _section(title: str, rows: list[Row], total: int) -> list[str]:
     if not rows:
         return ["", f"{title}: nothing"]
-    shown = [f"- {row.id} ({row.priority}, {row.status}) {row.title[:_TITLE]}" for row in rows[:_EACH]]
+    shown = [f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}" for row in rows[:_EACH]]
     more = [f"- and {total - len(shown)} more"] if total > len(shown) else []
     return ["", f"{title}:", *shown, *more]

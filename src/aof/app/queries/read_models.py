@@ -6,6 +6,7 @@ imports edits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -14,6 +15,7 @@ from aof.app.queries import cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.tasks import UnreadableTask
+from aof.core.evolve import comments
 from aof.core.model import times, workflow
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.org import routing
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store, Unit
 
 _CANDIDATES = 16
+_LONGEST: Final = 500  # characters that can be searched for
 # What a list can be sorted by, and the order that this is.
 SORTS: Final = {
     "id": "id",
@@ -49,6 +52,7 @@ SORTS: Final = {
     "due": "due",
     "title": "title",
     "status": "status",
+    "relevance": "relevance",
 }
 _EXPLAINED = 200  # rows of a list that say what they wait for; those after them only say that they do
 
@@ -148,13 +152,17 @@ class ReadModels:
             _choice("priority", priority, PRIORITIES)
         if (sort := given.get("sort")) is not None:
             _choice("sort", sort, tuple(SORTS))
+        if (search := given.get("search")) is not None and len(search) > _LONGEST:
+            raise InvalidInput(f"'search' has {len(search):,} characters, the limit is {_LONGEST}", "give a few words")
+        if sort == "relevance" and search is None:
+            raise InvalidInput("without 'search', nothing is relevant", "sort by something else", parameter="sort")
         parent, cursor = given.get("parent_id"), given.get("cursor")
         order, reverse = SORTS[sort or "id"], given.get("reverse", False)
         return Query(
             status=wanted,
             agent=given.get("agent"),
             tag=given.get("tag"),
-            search=given.get("search"),
+            search=search,
             priority=priority,
             parent_id=self._lookup.resolve(parent) if parent is not None else None,
             created=self._span(given, "created_after", "created_before"),
@@ -234,8 +242,8 @@ class ReadModels:
         queued = [row for row in page.rows if row.status == "ready"]
         if not queued or query.runnable_at is not None:
             return
-        free = self._store.rows(self.runnable(query.but(status=("ready",), limit=None, offset=0, counted=False)))
-        claimable = {row.id for row in free.rows}
+        asked = Query(status=("ready",), among=tuple(row.id for row in queued), agent=query.agent, counted=False)
+        claimable = {row.id for row in self._store.rows(self.runnable(asked)).rows}
         waiting = [row for row in queued if row.id not in claimable]
         if waiting:
             now = self._clock.now()
@@ -281,6 +289,8 @@ class ReadModels:
         shown["normalizedStatus"] = normalized_status.normalized_status(
             task, lease_clock.present(heartbeat, now, self._clock.boot()), now
         )
+        if said := comments.comments_of(task.body):
+            shown["comments"] = [msgspec.to_builtins(one) for one in said]
         runs = self._store.attempts(task.id)
         if problem is not None:
             shown["normalizedStatus"] = "stale" if "reason" in problem.details else "unknown"
@@ -291,6 +301,8 @@ class ReadModels:
         if waits := explain.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
             shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
+        if below := [edge["targetId"] for edge in relationships if edge["kind"] == "child"]:
+            shown["children"] = _progress_of(self._store.records(below))
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
         shown["progress"] = task.progress or {"state": "unknown"}
@@ -309,6 +321,13 @@ class ReadModels:
             if task is None:
                 raise
             return task, problem
+
+
+def _progress_of(children: Sequence[Task]) -> dict[str, Any]:
+    """How far the tasks below one are."""
+    by_status = Counter(child.status for child in children)
+    finished = sum(count for status, count in by_status.items() if status in FINISHED)
+    return {"total": len(children), "done": by_status["done"], "finished": finished, "byStatus": dict(by_status)}
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from aof.app.queries import graph as drawing
 from aof.app.queries import history, output
+from aof.app.queries import outline as short_view
 from aof.core.model import run, workflow
 from aof.ports import store as ports
 from aof.ports.progress import Say, silent
@@ -43,8 +44,8 @@ class QueryService:
         """The task as a record."""
         return self._environment.lookup.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None) -> dict[str, Any]:
-        """The whole of one task, with attempts and relationships; `at` an event: as it was then."""
+    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+        """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
         if at is not None:
             return history.portrait(history.task_at(self._store, self.resolve(task_id), at))
         shown = self._models.show(task_id)
@@ -52,7 +53,7 @@ class QueryService:
             warning = self._environment.chart.no_route(self.get(shown["id"]))
             if warning is not None:
                 shown["warning"] = msgspec.to_builtins(warning)
-        return shown
+        return shown if full else short_view.outline(shown)
 
     def output(
         self,
@@ -71,6 +72,37 @@ class QueryService:
     def list(self, **filters: Unpack[Filters]) -> Listed:
         """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
         return self._models.listed(self._models.query(**filters))
+
+    def search(
+        self,
+        text: str,
+        *,
+        status: str | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        priority: str | None = None,
+        archived: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Listed:
+        """Tasks whose title, description, comments or work log have these words; title matches and newer ones first."""
+        from aof.app.queries import search
+
+        query = self._models.query(
+            search=search.checked(text),
+            status=status,
+            agent=agent,
+            tag=tag,
+            priority=priority,
+            archived=archived,
+            limit=limit,
+            sort="relevance",
+            reverse=True,
+            cursor=cursor,
+        )
+        listed = self._models.listed(query)
+        search.explained(self._store, listed.tasks, text)
+        return listed
 
     def blocked(self, **filters: Unpack[Filters]) -> Listed:
         """What is blocked, and why."""

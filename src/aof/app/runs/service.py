@@ -9,6 +9,7 @@ from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.app.runs import claimed_run
+from aof.app.workflows import next_hops
 from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.identity import Authentication
-    from aof.app.operations.results import Beaten, Moved, Reported
+    from aof.app.operations.results import Beaten, Completed, Moved, Reported
     from aof.app.queries.read_models import ReadyQueue
     from aof.app.runs.claimed_run import Grant
 
@@ -214,13 +215,14 @@ class RunService:
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
         actor: str | None = None,
-    ) -> Moved:
+    ) -> Completed:
         """End the run with its outcome; on a task in review this is the approval."""
-        return self._dispatcher.move(
+        done = self._dispatcher.on_task(
             c.Complete,
             task_id,
             run=run,
@@ -237,7 +239,13 @@ class RunService:
             acceptance=tuple(acceptance),
             caller_role=caller_role,
             hop=hop,
+            allow_open_children=allow_open_children,
         )
+        task = require_task(done)
+        if not task.gated:
+            return results.Completed(task_id=task.id, status=task.status)
+        following = next_hops.next_hops(task, self._environment.chart.readable())
+        return results.Completed(task_id=task.id, status=task.status, next=following)
 
     def deliver(
         self,
@@ -287,11 +295,20 @@ class RunService:
         *,
         reason: str | None = None,
         hop: str | None = None,
+        allow_open_children: bool = False,
         key: str | None = None,
         actor: str | None = None,
     ) -> Moved:
         """Accept what is in review."""
-        return self._dispatcher.move(c.Approve, task_id, actor=actor, key=key, reason=reason, hop=hop)
+        return self._dispatcher.move(
+            c.Approve,
+            task_id,
+            actor=actor,
+            key=key,
+            reason=reason,
+            hop=hop,
+            allow_open_children=allow_open_children,
+        )
 
     def reject(
         self,

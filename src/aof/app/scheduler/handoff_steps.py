@@ -5,7 +5,8 @@ Must not know when something is due.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,8 @@ from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import Done
 from aof.app.handoffs.pending import Pending
 from aof.app.scheduler.housekeeping import Health
-from aof.core.handoffs import unanswered
+from aof.app.tasks.service import with_new_id
+from aof.core.handoffs import answer_task, unanswered
 from aof.core.handoffs.lifecycle import answers, returns, timeouts
 from aof.core.handoffs.lifecycle.initiation import Initiate
 from aof.core.handoffs.lifecycle.proposal import HandoffProposal
@@ -25,6 +27,7 @@ from aof.core.model.handoffs.record import Handoff, Trigger
 from aof.core.model.ids import OURSELVES
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
+from aof.core.scheduling.handoff_timers import RUNS_IT, TO_ANSWER
 from aof.core.scheduling.view import Action, Snapshot
 from aof.core.validation.required_capabilities import KEY
 from aof.ports.lists import Query
@@ -42,6 +45,7 @@ class HandoffSteps:
         self._execute = execute
         self.health = Health(environment)
         self._pending = Pending(environment.store)
+        self._asked: dict[str, str] = {}
 
     def look(self, running: tuple[Task, ...], ready: tuple[Task, ...]) -> dict[str, Any]:
         """What a plan should know of handoffs and of those that hold something, as fields of its snapshot."""
@@ -49,12 +53,27 @@ class HandoffSteps:
         handed = self._environment.store.find(query).tasks
         self._pending.forget((*running, *ready, *handed))
         still_open = self._pending.open(handed)
+        answering = self._answers(one for _, one in still_open)
+        self._asked = {name: task.id for name, task in answering.items()}
         return {
             "handoffs": self._pending.messages((*running, *ready)),
             "handed": still_open,
+            "answers": answering,
             "watches": self.health.watched(running, still_open),
             "triggered": self._pending.triggered((*running, *ready)),
         }
+
+    def _answers(self, handoffs: Iterable[Handoff]) -> dict[str, Task]:
+        """The tasks by which agents answer some of these handoffs; looked for only where somebody was asked."""
+        asked = {one.id for one in handoffs if one.acceptance and one.acceptance.reason == TO_ANSWER}
+        known = {name: task_id for name, task_id in self._asked.items() if name in asked}
+        if asked - known.keys():
+            query = Query(tag=answer_task.TAG, archived=True, counted=False)
+            found = {answer_task.handoff_of(one): one.id for one in self._environment.store.find(query).tasks}
+            known |= {name: found[name] for name in asked if name in found}
+        self._asked |= known
+        tasks = self._environment.store.records(tuple(known.values())) if known else ()
+        return {name: one for one in tasks if (name := answer_task.handoff_of(one)) is not None}
 
     def carry_out(self, action: Action, snapshot: Snapshot) -> str | None:
         """Do it; why it was not done, if so."""
@@ -97,9 +116,21 @@ class HandoffSteps:
         if known is not None and (why := trust.untrusted(self._environment.trust, known)):
             return why
         accept = answers.Accept(
-            actor=OURSELVES, agent=handoff.to_agent, task_id=action.task_id, handoff_id=handoff.id, begin=False
+            actor=OURSELVES,
+            agent=handoff.to_agent,
+            task_id=action.task_id,
+            handoff_id=handoff.id,
+            reason=None if handoff.type in RUNS_IT else TO_ANSWER,
+            begin=False,
         )
         return self._did(accept)
+
+    def _ask(self, action: Action, handoff: Handoff) -> str | None:
+        """Create the task by which the agent answers; the ordinary assignment starts the agent."""
+        (task,) = self._environment.store.records((action.task_id,))
+        ask = partial(answer_task.question, task, handoff)
+        done = with_new_id(self._environment, lambda task_id: self._execute(ask(task_id)))
+        return None if done.events else _CHANGED
 
     def _remind(self, action: Action, handoff: Handoff) -> str | None:
         return self._did(timeouts.Remind(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
@@ -118,8 +149,10 @@ class HandoffSteps:
         return self._did(command)
 
     def _return(self, action: Action, handoff: Handoff) -> str | None:
-        """What an agent has done under a delegation is its return."""
-        (task,) = self._environment.store.records((action.task_id,))
+        """What an agent has done under a delegation, or has answered, is its return."""
+        (handed,) = self._environment.store.records((action.task_id,))
+        answer = self._answers((handoff,)).get(handoff.id)
+        task = answer or handed
         done = task.status == "done"
         command = returns.ReturnResult(
             actor=OURSELVES,
@@ -127,10 +160,19 @@ class HandoffSteps:
             task_id=action.task_id,
             handoff_id=handoff.id,
             status="success" if done else "failed",
-            result={"task": task.id, "status": task.status},
+            result={"task": task.id, "status": task.status} | ({"answer": self._summary(answer)} if answer else {}),
             notes=action.reason,
         )
         return self._did(command)
+
+    def _summary(self, task: Task) -> str:
+        """What the last result of a task says."""
+        results = [
+            event.payload["result"]
+            for event in self._environment.store.events(task_id=task.id)
+            if event.type == "task.completed"
+        ]
+        return str(results[-1].get("notes") or "") if results else ""
 
     def _withdraw(self, action: Action, handoff: Handoff) -> str | None:
         command = timeouts.Withdraw(
@@ -152,6 +194,7 @@ def _said(action: Action) -> unanswered.SayUnanswered:
 _STEPS: dict[str, Callable[[HandoffSteps, Action, Handoff], str | None]] = {
     "handoff_deliver": HandoffSteps._deliver,  # noqa: SLF001 - the table of this class
     "handoff_accept": HandoffSteps._accept,  # noqa: SLF001
+    "handoff_ask": HandoffSteps._ask,  # noqa: SLF001
     "handoff_remind": HandoffSteps._remind,  # noqa: SLF001
     "handoff_timeout": HandoffSteps._time_out,  # noqa: SLF001
     "handoff_return": HandoffSteps._return,  # noqa: SLF001

@@ -279,6 +279,10 @@ class Tick:
     def _alert(self, action: Action, task: Task) -> str | None:
         return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
 
+    def _overdue(self, action: Action, task: Task) -> str | None:
+        alert = c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, due=task.due, reason=action.reason)
+        return self._did(alert)
+
     def _archive(self, action: Action, task: Task) -> str | None:
         return self._did(c.ArchiveTask(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
@@ -362,6 +366,7 @@ _CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
     "timeout": Tick._time_out,  # noqa: SLF001
     "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
     "sla_alert": Tick._alert,  # noqa: SLF001
+    "overdue_alert": Tick._overdue,  # noqa: SLF001
     "gate_elapsed": Tick._accept,  # noqa: SLF001
     "cascade": Tick._cascade,  # noqa: SLF001
     "archive": Tick._archive,  # noqa: SLF001

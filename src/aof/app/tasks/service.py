@@ -11,8 +11,10 @@ from aof.app.operations import results
 from aof.app.queries import explain
 from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
+from aof.core.evolve import comments
 from aof.core.model import commands as c
 from aof.core.model import times
+from aof.core.tasks.reversal import reopening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations.results import Created, Depends, Edited, Moved, Updated
+    from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, Templates, Updated
     from aof.core.model.task import Task
 
 # What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
@@ -70,10 +72,39 @@ class TaskService:
         max_attempts: int | None = None,
         backlog: bool = False,
         review: bool = True,
+        template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Created:
-        """Create a task. With a key, the same call again answers with the same task."""
+        """Create a task. With a key, the same call again answers with the same task.
+
+        With a template, the task begins with what that says, too.
+        """
+        if template is not None:
+            from aof.app.tasks import templates
+
+            said = {
+                "brief": brief,
+                "agent": agent,
+                "role": role,
+                "team": team,
+                "priority": priority,
+                "tags": tags,
+                "workflow": workflow,
+                "metadata": metadata,
+                "acceptance": acceptance,
+                "constraints": constraints,
+                "profile": profile,
+                "resource": resource,
+                "visibility": visibility,
+                "due": due,
+                "owner": owner,
+                "max_attempts": max_attempts,
+                "backlog": backlog,
+                "review": review,
+            }
+            whole = templates.merged(self._environment.store, template, said)
+            return self.create(title, **whole, depends_on=depends_on, parent_id=parent_id, key=key, actor=actor)
         extra = {} if review else {"reviewRequired": False}
         given = {
             "actor": actor,
@@ -106,6 +137,12 @@ class TaskService:
             task_id=task.id, status=task.status, file_path=path, waits=self._waits(task), warning=warning
         )
 
+    def templates(self) -> Templates:
+        """The templates that tasks can be created from."""
+        from aof.app.tasks import templates
+
+        return results.Templates(templates=templates.listed(self._environment.store))
+
     def _waits(self, task: Task) -> str | None:
         if task.status != "ready" or not task.depends_on:
             return None
@@ -126,6 +163,7 @@ class TaskService:
         task_id: str,
         *,
         body: str | None = None,
+        note: str | None = None,
         status: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -133,9 +171,18 @@ class TaskService:
         key: str | None = None,
         actor: str | None = None,
     ) -> Updated:
-        """Replace the body or move the status; with neither, only a sign of life."""
+        """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         done = self._dispatcher.on_task(
-            c.Update, task_id, run=run, agent=agent, actor=actor, key=key, body=body, status=status, reason=reason
+            c.Update,
+            task_id,
+            run=run,
+            agent=agent,
+            actor=actor,
+            key=key,
+            body=body,
+            note=note,
+            status=status,
+            reason=reason,
         )
         task = require_task(done)
         kinds = {event.type for event in done.events}
@@ -181,6 +228,15 @@ class TaskService:
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
         return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
 
+    def comment(
+        self, task_id: str, text: str, *, agent: str | None = None, key: str | None = None, actor: str | None = None
+    ) -> Commented:
+        """Say something of a task, whatever its status; the comment is in its file and in the log."""
+        done = self._dispatcher.on_task(c.Comment, task_id, agent=agent, actor=actor, key=key, text=text)
+        task = require_task(done)
+        said = comments.comments_of(task.body)
+        return results.Commented(task_id=task.id, status=task.status, comments=len(said))
+
     def cancel(
         self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
     ) -> Moved:
@@ -218,6 +274,24 @@ class TaskService:
     def archive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Put a finished task away."""
         return self._dispatcher.move(c.ArchiveTask, task_id, actor=actor, key=key)
+
+    def unarchive(self, task_id: str, *, key: str | None = None, actor: str | None = None) -> Moved:
+        """Take a task out of the archive, in the status that it had."""
+        return self._dispatcher.move(c.UnarchiveTask, task_id, actor=actor, key=key)
+
+    def reopen(
+        self,
+        task_id: str,
+        *,
+        reason: str | None = None,
+        backlog: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Moved:
+        """Open a finished task again, archived or not: ready, or in the backlog."""
+        return self._dispatcher.move(
+            reopening.ReopenTask, task_id, actor=actor, key=key, reason=reason, backlog=backlog
+        )
 
     def dep_add(self, task_id: str, blocker_id: str, *, key: str | None = None, actor: str | None = None) -> Depends:
         """Let the task wait for another one."""

@@ -40,7 +40,7 @@ from aof.core.validation import limits
 from aof.core.workflows import control, failures
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
-_CIRCUMSTANCES: Final = ("expect_rev", "undoes")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "allow_open_children")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
@@ -133,7 +133,7 @@ def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
         within = reported.limited(records, command.task_id)
         return within.recorded(_by_rule(within.records, command, now))
     verdict = _by_rule(records, command, now)
-    return _over_budget(records, command, verdict, now) or verdict
+    return _before_children(records, command, verdict) or _over_budget(records, command, verdict, now) or verdict
 
 
 def _by_rule(records: Records, command: c.OnTask, now: int) -> Verdict:
@@ -181,6 +181,24 @@ def _over_budget(records: Records, command: c.OnTask, verdict: Verdict, now: int
         return None
 
     return enforcement.judged(records, command, verdict, now)
+
+
+def _before_children(records: Records, command: c.OnTask, verdict: Verdict) -> AofError | None:
+    """Why a parent is not called complete yet: a child of it is unfinished, and the caller has not said to go on."""
+    if isinstance(verdict, AofError) or not records.children.get(command.task_id):
+        return None
+    if getattr(command, "allow_open_children", False):
+        return None
+    reports = isinstance(command, c.Complete) and command.outcome in (None, "complete", "done")
+    ends = ("done", "review") if reports else ("done",)
+    moved = [draft.payload["to"] for draft in verdict.drafts if _is_move(draft, command.task_id)]
+    if not any(status in ends for status in moved):
+        return None
+    return graph.before_children(records, records.task(command.task_id), approving=isinstance(command, c.Approve))
+
+
+def _is_move(draft: Draft, task_id: str) -> bool:
+    return draft.type == "task.transitioned" and draft.task_id == task_id
 
 
 def _gated(records: Records, command: c.OnTask, now: int) -> Verdict | None:
@@ -254,6 +272,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.RecordDelivery: _deliver,
     c.Update: _update,
     c.Edit: edit.edit,
+    c.Comment: edit.comment,
     c.Complete: completion.complete,
     c.Approve: review.approve,
     c.Reject: review.reject,
@@ -266,6 +285,7 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Resume: hold.resume,
     c.RetryTask: retry.retry,
     c.ArchiveTask: edit.archive,
+    c.UnarchiveTask: edit.unarchive,
     c.AddDependency: dependencies.add_dependency,
     c.RemoveDependency: dependencies.remove_dependency,
     c.AddLink: links.link,

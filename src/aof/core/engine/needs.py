@@ -176,13 +176,18 @@ def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
     task = known.task(command.task_id)
     if task is None:
         return base
-    files = base.files | declared.required_files(task)
+    base = msgspec.structs.replace(
+        base,
+        children=base.children | {task.id},
+        read=(base.read | ids(known.children(task.id))) - base.write,
+        files=base.files | declared.required_files(task),
+    )
     reviewed = task.status != "review" and task.metadata.get("reviewRequired") is not False
     if reviewed:
-        return msgspec.structs.replace(base, files=files) if files else base
+        return base
     write = base.write | ids(known.dependents(task.id))
     read = (base.read | ids([task.parent_id])) - write
-    return msgspec.structs.replace(base, write=write, read=read, dependents=base.dependents | {task.id}, files=files)
+    return msgspec.structs.replace(base, write=write, read=read, dependents=base.dependents | {task.id})
 
 
 def _approving(command: c.OnTask, known: Known) -> Needs:

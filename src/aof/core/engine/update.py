@@ -33,7 +33,7 @@ from aof.core.runs import completion, lease, retry, review
 from aof.core.tasks import cancellation, dependencies, graph, hold
 from aof.core.tasks.attempts import failure
 from aof.core.tasks.dependencies import dead_lettered
-from aof.core.tasks.edit import replace_body
+from aof.core.tasks.edit import write_body
 from aof.core.tasks.transitions import no_edge, transition
 from aof.core.validation import limits
 
@@ -42,7 +42,7 @@ def update(records: Records, command: Update, now: int) -> Verdict:
     """Apply body and status together or not at all."""
     task = records.task(command.task_id)
     moving = command.status is not None and command.status != task.status
-    writer = _writer(task, command, writes=moving or command.body is not None)
+    writer = _writer(task, command, writes=moving or writes_body(command))
     if refusal := malformed_update(command) or (writer if isinstance(writer, AofError) else None):
         return refusal
     if moving:
@@ -58,7 +58,7 @@ def update(records: Records, command: Update, now: int) -> Verdict:
 
 def explained(task: Task, command: Update, decision: Decision) -> Decision:
     """The decision with the new body; the caller's reason stands in the event of each of the two."""
-    body = replace_body(task, command.body) if command.body is not None else None
+    body = write_body(task, command, decision.agent or command.acting)
     moved = next((one for one in decision.drafts if one.type == "task.transitioned" and one.task_id == task.id), None)
     for draft in (body, moved):
         if draft is not None and command.reason:
@@ -76,11 +76,17 @@ def _writer(task: Task, command: Update, *, writes: bool) -> str | AofError | No
     return None
 
 
+def writes_body(command: Update) -> bool:
+    """Whether the update is about the task's text."""
+    return command.body is not None or command.note is not None
+
+
 def malformed_update(command: Update) -> AofError | None:
     """What is wrong with the call itself."""
     return (
         limits.text("reason", command.reason, limits.REASON)
         or limits.text("body", command.body, limits.BODY)
+        or limits.text("note", command.note, limits.NOTES, required=command.note is not None)
         or (limits.choice("status", command.status, STATUSES) if command.status is not None else None)
     )
 

@@ -34,7 +34,7 @@ def update(records: Records, command: c.Update, now: int) -> Verdict:
     decision: Verdict = Decision()
     if target is not None:
         decision = _move(records, task, command, now)
-    elif command.body is not None or command.run is not None:
+    elif updating.writes_body(command) or command.run is not None:
         decision = _touch(records, task, command, now)
     if isinstance(decision, AofError):
         return decision

@@ -53,6 +53,12 @@ class NotReady(Refused):
     code = "not_ready"
 
 
+class ChildrenOpen(Refused):
+    """A parent is not complete while tasks below it are unfinished."""
+
+    code = "children_open"
+
+
 class NotReconciled(Refused):
     """Something that the task itself declares is still open."""
 
@@ -63,6 +69,12 @@ class InvalidTransition(Refused):
     """The status table has no such edge."""
 
     code = "invalid_transition"
+
+
+class NotUndoable(Refused):
+    """The change cannot be reversed by another one; the message says why."""
+
+    code = "not_undoable"
 
 
 class TaskRunning(Refused):

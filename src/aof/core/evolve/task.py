@@ -14,7 +14,7 @@ import msgspec
 
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
-from aof.core.evolve import context, file_locks, open_handoffs, work_log, workflow
+from aof.core.evolve import comments, context, file_locks, open_handoffs, work_log, workflow
 from aof.core.evolve.run import begun_lease, checked, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
@@ -273,6 +273,10 @@ def _sla_alert(task: Task, event: Event) -> dict[str, Any]:
     return {"metadata": task.metadata | {"slaAlert": said}}
 
 
+def _overdue(task: Task, event: Event) -> dict[str, Any]:
+    return {"metadata": task.metadata | {"overdueAlert": event.payload["due"]}}
+
+
 def _delegated(task: Task, event: Event) -> dict[str, Any]:
     """A task that is handed to another agent says how deep, by which handoff, and that it is meant for that agent."""
     changes: dict[str, Any] = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
@@ -301,8 +305,13 @@ def _checked(task: Task, event: Event) -> dict[str, Any]:
     return checked(task, event)
 
 
-def _archived(_task: Task, _event: Event) -> dict[str, Any]:
-    return {"archived": True}
+def _commented(task: Task, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    return {"body": comments.add(task.body, event.timestamp, payload["by"], payload["text"])}
+
+
+def _archived(_task: Task, event: Event) -> dict[str, Any]:
+    return {"archived": event.type == "task.archived"}
 
 
 _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
@@ -318,8 +327,11 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.archived": _archived,
+    "task.commented": _commented,
+    "task.unarchived": _archived,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
+    "task.overdue": _overdue,
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,

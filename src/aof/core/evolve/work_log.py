@@ -1,4 +1,7 @@
-"""The one `## Work Log` section of a task's body, and the part around it. Must not know what an entry says."""
+"""The sections of a task's body that entries are appended to, `## Work Log` and `## Comments`, and what is around them.
+
+Must not know what an entry says.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ import re
 from typing import Final
 
 HEADING: Final = "## Work Log"
-_HEADING_LINE = re.compile(r"## Work Log[ \t]*\Z")
+COMMENTS: Final = "## Comments"
 _SECTION_LINE = re.compile(r"#{1,2}[ \t]")
 _FENCE = re.compile(r" ?(`{3,}|~{3,})(.*)\Z")
 
 
-def _section(body: str) -> tuple[int, int] | None:
+def section(body: str, heading: str = HEADING) -> tuple[int, int] | None:
     """Where the section's heading begins and where the section ends, outside of code."""
     start: int | None = None
     for position, line in _outside_code(body):
         if start is not None and _SECTION_LINE.match(line):
             return start, position
-        if start is None and _HEADING_LINE.match(line):
+        if start is None and line.rstrip(" \t") == heading:
             start = position
     return None if start is None else (start, len(body))
 
@@ -46,32 +49,52 @@ def _outside_code(body: str) -> list[tuple[int, str]]:
     return found + hidden
 
 
-def append(body: str, timestamp: str, text: str) -> str:
+def append(body: str, timestamp: str, text: str, heading: str = HEADING) -> str:
     """Add an entry at the end of the section, making the section where there is none."""
     end = "\r\n" if "\r\n" in body else "\n"
     entry = f"- {timestamp} " + f"{end}  ".join(text.strip().splitlines()) + end
-    place = _section(body)
+    place = section(body, heading)
     if place is None:
         gap = "" if not body else end if body.endswith("\n") else end * 2
-        return f"{body}{gap}{HEADING}{end}{end}{entry}"
+        return f"{body}{gap}{heading}{end}{end}{entry}"
     kept, after = body[: place[1]].rstrip("\r\n"), body[place[1] :]
-    gap = end * 2 if _HEADING_LINE.match(kept[place[0] :]) else end
+    gap = end * 2 if kept[place[0] :].rstrip(" \t") == heading else end
     return f"{kept}{gap}{entry}" + (f"{end}{after}" if after else "")
 
 
 def description(body: str) -> str:
-    """The body without its work log."""
-    place = _section(body)
-    return body if place is None else body[: place[0]] + body[place[1] :]
+    """The body without its work log and its comments."""
+    for start, end in reversed(_sections(body)):
+        body = body[:start] + body[end:]
+    return body
+
+
+def parts(body: str) -> tuple[str, str, str]:
+    """Description, comments and work log, each without its heading."""
+    said = (section(body, heading) for heading in (COMMENTS, HEADING))
+    inside = [body[place[0] : place[1]].partition("\n")[2] if place is not None else "" for place in said]
+    return description(body), inside[0], inside[1]
 
 
 def with_description(body: str, text: str) -> str:
-    """Replace everything but the work log, whose bytes stay as they are; a work log in the new text is not taken."""
-    place = _section(body)
+    """Replace all but work log and comments, whose bytes stay as they are; such a section of `text` is not taken."""
     text = ended(description(text).rstrip("\r\n"))
-    if place is None:
+    kept = "".join(body[start:end] for start, end in _sections(body))
+    return f"{text}\n{kept}" if text and kept else text or kept
+
+
+def with_comments_of(body: str, text: str) -> str:
+    """A new body with the comments of the old one: they are not its author's to change."""
+    old = section(body, COMMENTS)
+    if old is None:
         return text
-    return f"{text}\n{body[place[0] : place[1]]}" if text else body[place[0] : place[1]]
+    new = section(text, COMMENTS)
+    text = (text if new is None else text[: new[0]] + text[new[1] :]).rstrip("\r\n")
+    return f"{text}\n\n{ended(body[old[0] : old[1]].rstrip())}" if text else body[old[0] : old[1]]
+
+
+def _sections(body: str) -> list[tuple[int, int]]:
+    return sorted(place for heading in (HEADING, COMMENTS) if (place := section(body, heading)) is not None)
 
 
 def ended(text: str) -> str:

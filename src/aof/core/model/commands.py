@@ -164,9 +164,13 @@ class RecordDelivery(OnTask, frozen=True, kw_only=True):
 
 
 class Update(OnTask, frozen=True, kw_only=True):
-    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest."""
+    """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest.
+
+    `note` is added to the work log, and leaves the rest of the body as it is.
+    """
 
     body: str | None = None
+    note: str | None = None
     status: Status | None = None
     reason: str | None = None
     secret_digest: str | None = None
@@ -176,6 +180,12 @@ class Edit(OnTask, frozen=True, kw_only=True):
     """Change what the task says of itself; only what is given changes."""
 
     changes: dict[str, Any]
+
+
+class Comment(OnTask, frozen=True, kw_only=True):
+    """Say something of the task, whatever its status."""
+
+    text: str
 
 
 class Complete(OnTask, frozen=True, kw_only=True):
@@ -191,6 +201,7 @@ class Complete(OnTask, frozen=True, kw_only=True):
     acceptance: tuple[Any, ...] = ()
     caller_role: str | None = None
     hop: str | None = None
+    allow_open_children: bool = False
 
 
 class Approve(OnTask, frozen=True, kw_only=True):
@@ -198,6 +209,7 @@ class Approve(OnTask, frozen=True, kw_only=True):
 
     reason: str | None = None
     hop: str | None = None
+    allow_open_children: bool = False
 
 
 class Reject(OnTask, frozen=True, kw_only=True):
@@ -259,6 +271,10 @@ class ArchiveTask(OnTask, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class UnarchiveTask(OnTask, frozen=True, kw_only=True):
+    """Take a task out of the archive, in the status that it had."""
+
+
 class AddDependency(OnTask, frozen=True, kw_only=True):
     """Make the task depend on another one."""
 
@@ -309,10 +325,11 @@ class DeadLetter(OnTask, frozen=True, kw_only=True):
 
 
 class Alert(OnTask, frozen=True, kw_only=True):
-    """Record that a task has been in its status for too long."""
+    """Record that a task has been in its status for too long or, with `due`, that it was due then."""
 
     status: Status
     reason: str
+    due: str | None = None
 
 
 class Exited(OnTask, frozen=True, kw_only=True):

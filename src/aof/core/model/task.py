@@ -202,6 +202,11 @@ class Task(_Part, frozen=True, kw_only=True):
         return "template" in self.workflow
 
     @property
+    def ends(self) -> tuple[str, ...]:
+        """The tasks at the other ends of its edges that have to know of it when they end: dependencies and parent."""
+        return self.depends_on if self.parent_id is None else (*self.depends_on, self.parent_id)
+
+    @property
     def awaits_answer(self) -> bool:
         """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
         return not self.gated and any(one.moves and one.state != "accepted" for one in self.handoffs)

@@ -47,6 +47,7 @@ _STEERING: Final = (
     c.RetryTask,
     c.Edit,
     c.ArchiveTask,
+    c.UnarchiveTask,
     c.AddDependency,
     c.RemoveDependency,
     c.AddLink,
@@ -216,7 +217,7 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
         return None
     if right == "judge" and (did(task, agent) or (command.session is not None and did(task, command.session))):
         return None if sends_back(command) else self_approval(task, agent)
-    kind, reach = kind_of(chart, agent, maintainers), _reach(records, chart, agent, right)
+    kind, reach = kind_of(chart, agent, maintainers), _reach(chart, agent, right, maintainers)
     over = reach == "own" and tries_again(task, command) and did(task, agent)
     if reach == "any" or (reach == "own" and owns(task, agent) and not over):
         return None
@@ -257,7 +258,7 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
         return "take"
     if task.status == "in-progress" and (not moves or command.status in _MOVES_OF_A_RUN):
         return "run"
-    return "steer" if moves or command.body is not None else "run"
+    return "steer" if moves or command.body is not None or command.note is not None else "run"
 
 
 def did(task: Task, agent: str) -> bool:
@@ -273,12 +274,21 @@ def owns(task: Task, agent: str) -> bool:
     return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 
-def _reach(records: Records, chart: OrgChart, agent: str, right: Right) -> Reach:
+def may_judge(chart: OrgChart | None, agent: str, task: Task, maintainers: tuple[str, ...]) -> bool:
+    """Whether the agent could approve the work of others on this task."""
+    if did(task, agent):
+        return False
+    if chart is None or is_person(chart, agent, maintainers):
+        return True
+    return _reach(chart, agent, "judge", maintainers) == "any"
+
+
+def _reach(chart: OrgChart, agent: str, right: Right, maintainers: tuple[str, ...]) -> Reach:
     """The table; where the chart names nobody to judge, every agent that it lists may judge the work of the others."""
-    reach = RIGHTS[kind_of(chart, agent, records.policy.maintainers)][right]
+    reach = RIGHTS[kind_of(chart, agent, maintainers)][right]
     if right != "judge" or reach == "any" or agent not in chart.by_id:
         return reach
-    judges = (kind_of(chart, agent.id, records.policy.maintainers) for agent in chart.agents if agent.active)
+    judges = (kind_of(chart, agent.id, maintainers) for agent in chart.agents if agent.active)
     return "none" if any(RIGHTS[one]["judge"] == "any" for one in judges) else "any"
 
 

@@ -6,7 +6,7 @@ Must not know how a secret is drawn or sent.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from aof.core.model import workflow
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
+from aof.core.validation import limits
 
 _DIGITS: Final = 64
 _HEX: Final = frozenset("0123456789abcdef")
@@ -29,6 +30,15 @@ _CALLS: Final[dict[type[c.OnTask], str]] = {
     c.Update: "update",
     c.Complete: "complete",
     c.Fail: "fail",
+}
+
+
+_REPEATED: Final[dict[type[c.OnTask], tuple[str, ...]]] = {
+    c.Release: ("reason",),
+    c.ReportProgress: ("text", "percent", "phase", "note"),
+    c.Update: ("body", "status", "reason"),
+    c.Complete: ("summary", "outcome", "blockers"),
+    c.Fail: ("code", "message"),
 }
 
 
@@ -58,6 +68,16 @@ def understood(text: str) -> Secret | None:
     if task_id is None or not is_agent_name(agent) or len(random) != _DIGITS or not _HEX.issuperset(random):
         return None
     return Secret(task_id, run, agent, random)
+
+
+def same_call(command: c.OnTask, run: str) -> Call:
+    """The call that was refused, for this run; long texts are left to be filled in."""
+    given: dict[str, Any] = {}
+    for name in _REPEATED.get(type(command), ()):
+        value = getattr(command, name)
+        if value not in (None, "", ()):
+            given[name] = "…" if isinstance(value, str) and len(value) > limits.ITEM else value
+    return Call(_CALLS.get(type(command), "heartbeat"), {"task_id": command.task_id, **given, "run": run})
 
 
 def unknown_secret() -> Unauthenticated:

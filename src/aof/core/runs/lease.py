@@ -15,7 +15,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
-from aof.core.runs.authentication import kept_for, unprovable, unproven
+from aof.core.runs.authentication import kept_for, same_call, unprovable, unproven
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
@@ -78,7 +78,7 @@ def _not_recognised(task: Task, lease: Lease, command: OnTask) -> AofError | Non
         return RunRequired(
             f"{lease.agent} has had an earlier run of {task.id} and must name the run it acts for",
             "name the run that the claim returned",
-            Call("heartbeat", {"task_id": task.id, "run": lease.run_id}),
+            same_call(command, lease.run_id),
         )
     return None
 

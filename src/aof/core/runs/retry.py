@@ -110,7 +110,7 @@ def retry(records: Records, command: RetryTask, now: int) -> Verdict:
 
 def _not_again(records: Records, task: Task) -> AofError | None:
     if task.archived:
-        return NotFound(f"{task.id} is archived; archived tasks are not run again", *graph.way_on(task))
+        return NotFound(f"{task.id} is archived; archived tasks are not retried", *graph.way_on(task))
     if task.status not in FINISHED and task.status != "ready":
         return InvalidTransition(
             f"{task.id} is {task.status}; only a done, cancelled or dead task is retried",

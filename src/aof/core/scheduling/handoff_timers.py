@@ -1,8 +1,9 @@
 """What time does to an open handoff: whether something is due now, and when to look again.
 
 An agent that AOF starts has 30 seconds to acknowledge; pulling agents and people have a limit only where the chart says
-so. Whoever has accepted is reminded once when the return is overdue; the policy of the handoff comes a first step of
-the backoff later. Must not know how an action is carried out.
+so. One that does not run the task itself, of a broadcast or an escalation, is started for a task of its own: its
+answer. Whoever has accepted is reminded once when the return is overdue; the policy of the handoff comes a first step
+of the backoff later. Must not know how an action is carried out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.model.handoffs.record import Handoff
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.task import Task
 from aof.core.model.times import duration_ms, iso, millis
@@ -20,7 +22,8 @@ from aof.core.scheduling.crew import STARTED, Seat
 from aof.core.scheduling.view import Action, View
 
 BACKOFF_MS: Final = 2_000
-_STARTS: Final = frozenset({"sequential", "delegation"})  # the receiver runs the task itself
+RUNS_IT: Final = frozenset({"sequential", "delegation"})  # the receiver runs the task itself
+TO_ANSWER: Final = "started to answer"  # the reason of an acceptance that AOF gives for such an agent
 _ENDINGS: Final = {"done": "handoff_return", "deadletter": "handoff_return"}
 
 
@@ -107,7 +110,7 @@ def _hop(view: View, task: Task, handoff: Handoff) -> Timer | str:
 def _can_start(view: View, task: Task, handoff: Handoff) -> bool:
     """Whether the receiver would be started to run the task: not beside a sender that keeps running it."""
     beside = handoff.type == "delegation" and (task.lease is not None or task.gated)
-    return view.snapshot.hosting and handoff.type in _STARTS and not beside and view.unfit(handoff.to_agent) is None
+    return view.snapshot.hosting and not beside and view.unfit(handoff.to_agent) is None
 
 
 def _deferred(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
@@ -127,9 +130,25 @@ def _accepted(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
     if window is None and (seat is None or seat.kind not in STARTED):
         return f"handoff {handoff.id} waits for the return from {handoff.to_agent}"
     due = _return_due(handoff, window or view.policy.scheduling.handoff_ms)
+    asked = _asked(view, handoff)
+    if asked is not None and (asked.action == "handoff_return" or view.now < due):
+        view.again(due)
+        return asked
     late = f"{handoff.to_agent} has not returned {handoff.id} by {iso(due)}"
     reminds = handoff.reminded_at is None and not handoff.resends
     return Timer(due, "handoff_remind" if reminds else "handoff_timeout", late)
+
+
+def _asked(view: View, handoff: Handoff) -> Timer | None:
+    """Of an agent that is started to answer: its answer is a task, and the end of that is the return."""
+    if handoff.acceptance is None or handoff.acceptance.reason != TO_ANSWER:
+        return None
+    answer = view.snapshot.answers.get(handoff.id)
+    if answer is None:
+        return Timer(view.now, "handoff_ask", f"{handoff.to_agent} is asked about {handoff.task_id}")
+    if answer.status not in FINISHED:
+        return None
+    return Timer(view.now, "handoff_return", f"{answer.id} is {answer.status}")
 
 
 def _return_due(handoff: Handoff, window: int) -> int:

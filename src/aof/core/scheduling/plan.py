@@ -13,7 +13,7 @@ from aof.core.model.lifecycle import priority_rank
 from aof.core.model.policy import Policy
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
-from aof.core.model.times import iso, millis
+from aof.core.model.times import end_of, iso, millis
 from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
 from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
@@ -203,6 +203,17 @@ def _patience(view: View, task: Task) -> Verdict:
     return Action(action="sla_alert", task_id=task.id, reason=reason)
 
 
+def _overdue(view: View, task: Task) -> Verdict:
+    """It should have been done by now; this is said once for each due date."""
+    if task.due is None or task.metadata.get("overdueAlert") == task.due:
+        return None
+    end = millis(end_of(task.due))
+    if end >= view.now:
+        view.again(end + 1)
+        return None
+    return Action(action="overdue_alert", task_id=task.id, reason=f"it was due {task.due}")
+
+
 def _gate(view: View, task: Task) -> Verdict:
     """Work that was told to people and that nobody objected to counts as accepted after the delay of its gate."""
     wait = session_gates.waits_until(view.policy, task) if view.policy.gates else None
@@ -309,11 +320,12 @@ RUNNING: tuple[Rule, ...] = (
     triggers.out_of_time,
     triggers.capability_mismatch,
     _too_long,
+    _overdue,
     _patience,
     _at_work,
 )
-BACKLOG: tuple[Rule, ...] = (_promote, _patience)
-READY: tuple[Rule, ...] = (_hops, _spent, _assign, _patience)
-BLOCKED: tuple[Rule, ...] = (_patience, _held)
+BACKLOG: tuple[Rule, ...] = (_promote, _overdue, _patience)
+READY: tuple[Rule, ...] = (_hops, _spent, _assign, _overdue, _patience)
+BLOCKED: tuple[Rule, ...] = (_overdue, _patience, _held)
 FINISHED: tuple[Rule, ...] = (_old,)
-REVIEW: tuple[Rule, ...] = (_hops, _gate, _patience, _reviewed)
+REVIEW: tuple[Rule, ...] = (_hops, _gate, _overdue, _patience, _reviewed)

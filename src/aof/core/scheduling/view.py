@@ -33,10 +33,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `free` are those in `ready` and `backlog` that wait for no other task. `hosted` are the runs that this process
     keeps alive, `orphaned` those whose host has died. `handoffs` are messages that wait for an answer, `handed` the
-    engine's open handoffs with their tasks, and `triggered` the task, trigger and reason of every handoff of a task
-    that is not over. `hosting` says that agents can be started, `watches` are the agents whose
-    health is checked. `overdue` are files to prune, and `overdue_at` is when there may be more. Of finished tasks
-    only those are part of it that are to be archived, and the one that is next, however many there are.
+    engine's open handoffs with their tasks, `answers` the tasks by which agents answer some of those, and `triggered`
+    the task, trigger and reason of every handoff of a task that is not over. `hosting` says that agents can be started,
+    `watches` are the agents whose health is checked. `overdue` are files to prune, and `overdue_at` is when there may
+    be more. Of finished tasks only those are part of it that are to be archived, and the one that is next, however many
+    there are.
     """
 
     running: tuple[Task, ...] = ()
@@ -53,6 +54,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     handoffs: tuple[Handoff, ...] = ()
     handed: tuple[tuple[Task, Handoff], ...] = ()
     triggered: frozenset[tuple[str, str, str]] = frozenset()
+    answers: dict[str, Task] = {}
     hosting: bool = False
     watches: dict[str, health.Watch] = {}
     overdue: tuple[Overdue, ...] = ()

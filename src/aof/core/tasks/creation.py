@@ -22,8 +22,7 @@ from aof.core.validation.task_fields import malformed
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
 # What is known of the caller or of the task, and not a part of the request.
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes")
-_ADDED: Final = ("due",)  # since the first keys were recorded: a request without it is what it was then
+_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes", "due")
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
@@ -124,7 +123,7 @@ def digest(command: Create) -> str:
     fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
     request = Create(**fields | {"task_id": "", "actor": "", "run": None})
     said = msgspec.to_builtins(request, order="deterministic")
-    for name in (*_NOT_SAID, *(name for name in _ADDED if said[name] is None)):
+    for name in _NOT_SAID:
         said.pop(name)
     return hexdigest(msgspec.json.encode(said))[:32]
 

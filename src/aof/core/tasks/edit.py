@@ -1,4 +1,4 @@
-"""Changing the fields of a task, and archiving it. Must not know rights."""
+"""Changing the fields of a task, commenting on it, and archiving it. Must not know rights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import InvalidTransition
-from aof.core.evolve import work_log
-from aof.core.model.commands import ArchiveTask, Edit
+from aof.core.evolve import comments, work_log
+from aof.core.model import times
+from aof.core.model.commands import ArchiveTask, Comment, Edit, UnarchiveTask, Update
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
@@ -99,6 +100,18 @@ def no_draft_any_more(task: Task, changes: dict[str, Any]) -> tuple[Draft, ...]:
     return (Draft(type="task.accepted", task_id=task.id),) if cleared else ()
 
 
+def comment(records: Records, command: Comment, now: int) -> Verdict:
+    """Add a comment; anybody may, whatever the status."""
+    task, author = records.task(command.task_id), command.acting
+    if problem := limits.text("text", command.text, limits.NOTES, required=True):
+        return problem
+    body = comments.add(task.body, times.iso(now), author, command.text)
+    said = {"by": author, "text": command.text.strip()}
+    return limits.text("the body with all comments", body, limits.BODY) or Decision(
+        drafts=(Draft(type="task.commented", task_id=task.id, payload=said),)
+    )
+
+
 def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
     """Archive a finished task."""
     task = records.task(command.task_id)
@@ -115,9 +128,18 @@ def archive(records: Records, command: ArchiveTask, _now: int) -> Verdict:
     return Decision(drafts=(Draft(type="task.archived", task_id=task.id, payload=told),))
 
 
-def replace_body(task: Task, body: str) -> Draft | None:
-    """The event of a new body; None when it is the same."""
-    body = work_log.ended(body)
-    if body == task.body:
-        return None
-    return Draft(type="task.updated", task_id=task.id, payload={"changes": {"body": body}, "fields": ["body"]})
+def unarchive(records: Records, command: UnarchiveTask, _now: int) -> Verdict:
+    """Take a task out of the archive; one that is not archived stays as it is."""
+    task = records.task(command.task_id)
+    return Decision(drafts=(Draft(type="task.unarchived", task_id=task.id),) if task.archived else ())
+
+
+def write_body(task: Task, command: Update, by: str) -> Draft | None:
+    """The event of a new body, which keeps the comments, of an entry in its work log, or of both, if any."""
+    fresh = command.body
+    body = work_log.with_comments_of(task.body, work_log.ended(fresh)) if fresh is not None else task.body
+    changes = {"body": body} if body != task.body else {}
+    payload: dict[str, Any] = {"changes": changes, "fields": [*changes]}
+    if command.note is not None:
+        payload |= {"workLog": f"{by}: {command.note}", "fields": [*changes, "workLog"]}
+    return Draft(type="task.updated", task_id=task.id, payload=payload) if payload["fields"] else None

@@ -6,14 +6,17 @@ Must not change anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.tasks import CancelRequested, NotReady, ResourceBusy, TaskNotFound
+from aof.core.errors.tasks import CancelRequested, ChildrenOpen, NotReady, ResourceBusy, TaskNotFound
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.model.times import millis
+
+_SHOWN: Final = 10
 
 
 def missing(task_id: str, hint: str = "list what there is") -> TaskNotFound:
@@ -54,7 +57,7 @@ def retry_at(task: Task) -> int | None:
 def way_on(task: Task, agent: str = "…") -> tuple[str, Call]:
     """The next step towards a run of the task, in words and as a call that works as the task is now."""
     if task.archived:
-        return "create a new task instead", Call("create", {"title": task.title, "brief": "…"})
+        return "reopen it first", Call("reopen", {"task_id": task.id})
     if is_draft(task):
         return "take the draft mark away first", Call("edit", {"task_id": task.id, "metadata": {"draft": None}})
     steps = {
@@ -127,16 +130,37 @@ def _held_by_time(task: Task, now: int) -> NotReady | None:
 def _held_by_children(records: Records, task: Task) -> NotReady | None:
     if not task.metadata.get("waitForChildren"):
         return None
+    child = next(unfinished_children(records, task), None)
+    if child is None:
+        return None
+    return NotReady(
+        f"{task.id} waits for its child {child.id}, which is {child.status}",
+        f"finish {child.id} first",
+        Call("show", {"task_id": child.id}),
+        waits_for=child.id,
+    )
+
+
+def unfinished_children(records: Records, task: Task) -> Iterator[Task]:
+    """The tasks directly below that are neither done nor given up."""
     for child_id in records.children[task.id]:
         child = records.look(child_id)
         if child is not None and child.status not in FINISHED:
-            return NotReady(
-                f"{task.id} waits for its child {child_id}, which is {child.status}",
-                f"finish {child_id} first",
-                Call("show", {"task_id": child_id}),
-                waits_for=child_id,
-            )
-    return None
+            yield child
+
+
+def before_children(records: Records, task: Task, *, approving: bool) -> ChildrenOpen | None:
+    """The refusal to call a parent complete while children of it are unfinished."""
+    unfinished = [child.id for child in unfinished_children(records, task)]
+    if not unfinished:
+        return None
+    more = f" and {len(unfinished) - _SHOWN} more" if len(unfinished) > _SHOWN else ""
+    return ChildrenOpen(
+        f"{task.id} has unfinished children: {', '.join(unfinished[:_SHOWN])}{more}",
+        "finish or cancel them first, or say that it is complete without them",
+        Call("approve" if approving else "complete", {"task_id": task.id, "allow_open_children": True}),
+        children=unfinished[:_SHOWN],
+    )
 
 
 def occupied(records: Records, task: Task) -> ResourceBusy | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from aof.core.errors.base import AofError
 from aof.core.model.commands import Alert, DeadLetter, Promote
 from aof.core.model.events import Draft
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.tasks.attempts import failure
 from aof.core.tasks.dependencies import dead_lettered
@@ -39,8 +40,14 @@ def dead_letter(records: Records, command: DeadLetter, now: int) -> Verdict:
 
 
 def alert(records: Records, command: Alert, _now: int) -> Verdict:
-    """Record that a task has been in its status for too long; once for each time that it came there."""
+    """Record that a task has been in its status for too long, or is overdue; once for each time or due date."""
     task = records.task(command.task_id)
+    if command.due is not None:
+        told = task.metadata.get("overdueAlert") == command.due
+        if task.due != command.due or task.status in FINISHED or told:
+            return Decision()
+        late = Draft(type="task.overdue", task_id=task.id, payload={"due": command.due, "reason": command.reason})
+        return _unsaid(command.reason) or Decision(drafts=(late,))
     said = {"status": task.status, "since": task.last_transition_at}
     if task.status != command.status or task.metadata.get("slaAlert") == said:
         return Decision()

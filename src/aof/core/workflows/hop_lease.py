@@ -14,7 +14,7 @@ from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs import progress
-from aof.core.runs.authentication import kept_for, unproven
+from aof.core.runs.authentication import kept_for, same_call, unproven
 from aof.core.runs.lease import bad_beat, beat_after
 from aof.core.tasks import graph
 from aof.core.validation import limits
@@ -46,7 +46,7 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
         return RunRequired(
             f"{command.acting} {why} of {task.id} and must name the run it acts for",
             "name the run that the claim returned",
-            Call("heartbeat", {"task_id": task.id, "run": mine[0].run_id}),
+            same_call(command, str(mine[0].run_id)),
         )
     return _shown(task, mine[0], command) if task.cancel is None else stale(task, str(mine[0].run_id))
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from aof._support.words import hold, wanted
+from aof.core.evolve.work_log import parts
 from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
 from aof.core.model.task import Task
 from aof.core.model.times import end_of
 from aof.core.model.workflow import has_open_hop, leases
-from aof.ports.lists import NEVER, OPEN, Query
+from aof.ports.lists import NEVER, OPEN, PARTS, Query
 
 if TYPE_CHECKING:
     from aof.ports.lists import Place, Span
@@ -39,6 +41,8 @@ def page(query: Query, chosen: list[Task]) -> tuple[list[Task], Place | None]:
 
 def place(query: Query, task: Task) -> Place:
     """The task's place in the order of the query."""
+    if query.order == "relevance":
+        return _relevance(task, query.search or ""), task.id
     return _ORDERS[query.order](task), task.id
 
 
@@ -76,6 +80,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and (query.tag is None or query.tag in task.routing.tags)
         and (query.search is None or _mentions(task, query.search))
         and (query.parent_id is None or task.parent_id == query.parent_id)
+        and (query.among is None or task.id in query.among)
         and (query.priority is None or task.priority == query.priority)
         and (not query.unfinished or task.status not in FINISHED)
         and _within(query.created, task.created_at)
@@ -102,8 +107,22 @@ def _is_for(agent: str, task: Task, *, unrouted_too: bool) -> bool:
 
 
 def _mentions(task: Task, text: str) -> bool:
-    wanted = text.casefold()
-    return wanted in task.title.casefold() or wanted in task.id.casefold()
+    sought = wanted(text)
+    return _is_named(task, text) or bool(sought and hold((task.title, *parts(task.body)), sought))
+
+
+def _is_named(task: Task, text: str) -> bool:
+    said = text.casefold()
+    return said in task.title.casefold() or said in task.id.casefold()
+
+
+def _relevance(task: Task, text: str) -> int:
+    """The part that holds all that is sought: title, description, comments, work log, or no single one of them."""
+    sought = wanted(text)
+    if _is_named(task, text):
+        return len(PARTS)
+    texts = (task.title, *parts(task.body))
+    return next((len(PARTS) - place for place, one in enumerate(texts) if sought and hold((one,), sought)), 0)
 
 
 def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aof.core.errors.base import InvalidInput
 from aof.core.model.task import Task
@@ -121,6 +121,18 @@ class FileWorkingCopy:
     def checkpoint(self) -> None:
         """Sync everything, so that a power cut costs less afterwards."""
         self._store.checkpoint()
+
+    def templates(self) -> tuple[str, ...]:
+        """The names of the templates for new tasks."""
+        from aof.stores.filesystem.records import task_templates
+
+        return task_templates.names(self._store.paths.root)
+
+    def template(self, name: str) -> tuple[dict[str, Any], str] | None:
+        """The keys and the text of a template."""
+        from aof.stores.filesystem.records import task_templates
+
+        return task_templates.load(self._store.paths.root, name)
 
     def watched(self) -> tuple[str, tuple[str, ...]]:
         """The folder in which the log grows, and those in which people edit tasks."""

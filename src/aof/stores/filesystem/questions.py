@@ -31,7 +31,7 @@ class IndexQuestions:
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
-        return self._store.index.children(task_id)
+        return self._store.index.children(task_id) if self._store.waited.may_have_dependents(task_id) else ()
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""

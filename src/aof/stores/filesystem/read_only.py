@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from aof.core.errors.storage import NoDataDirectory, ReadOnly
 from aof.core.model.commands import ImportEdit
@@ -35,6 +35,7 @@ from aof.stores.filesystem.log import reader
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.log.writer import wait_for_more
+from aof.stores.filesystem.records import task_templates
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
@@ -98,6 +99,14 @@ class ReadOnlyCopy:
             return None
         path, mark = written
         return file_status(f"{self.root}/{path}", lambda data: digest(data) == mark)
+
+    def templates(self) -> tuple[str, ...]:
+        """The names of the templates for new tasks."""
+        return task_templates.names(self.root)
+
+    def template(self, name: str) -> tuple[dict[str, Any], str] | None:
+        """The keys and the text of a template."""
+        return task_templates.load(self.root, name)
 
     def _refused(self, *_: object) -> NoReturn:
         raise self._store.refusal()

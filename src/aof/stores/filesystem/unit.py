@@ -169,9 +169,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     def _announce(self, changes: dict[str, Change]) -> None:
         """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
         for change in changes.values():
-            known = change.before.task.depends_on if change.before.task is not None else ()
-            if change.task.depends_on and change.task.depends_on != known:
-                self._store.waited.add(change.task.depends_on)
+            known = change.before.task.ends if change.before.task is not None else ()
+            if (ends := change.task.ends) and ends != known:
+                self._store.waited.add(ends)
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""
@@ -355,8 +355,8 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 files.gather(task_id, folder)
         if change.handed is not None:
             store.handed.write(change.handed, task_id, folder)
-        if change.task.archived and not (before.task and before.task.archived):
-            files.archive_runs(task_id)
+        if change.task.archived != (before.task is not None and before.task.archived):
+            files.move_runs(task_id, archived=change.task.archived)
         store.heads.put(task_id, change.task.rev, folder, change.digest)
         file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)

@@ -74,8 +74,7 @@ def test_a_lower_case_id_and_that_of_a_run_stand_for_the_task(aof: Aof) -> None:
         ("assign", "aof edit ID --agent A"),
         ("mv", "aof update ID --status S"),
         ("tree", "aof list --tree"),
-        ("comment", "aof progress ID --note"),
-        ("search", "aof list --search"),
+        ("note", "aof progress ID --note"),
     ],
 )
 def test_what_there_is_no_verb_for_is_answered_with_the_call_that_does_it(aof: Aof, word: str, shown: str) -> None:

@@ -40,7 +40,7 @@ def test_the_end_of_a_task_that_nobody_waits_for_asks_no_index(room: Room) -> No
 def test_a_lost_table_hides_no_dependent(room: Room, lost: str) -> None:
     blocker = room.task(review=False)
     room.task(depends_on=[blocker])
-    table = room.root / "locks/waited"
+    table = room.root / "locks/ends"
     assert table.stat().st_size == SLOTS
     if lost == "table":
         table.unlink()

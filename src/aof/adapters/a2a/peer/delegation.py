@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import anyio
 import httpx
 import msgspec
+from a2a.client.errors import A2AClientError
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
@@ -29,6 +30,7 @@ from a2a.types import (
 )
 from a2a.types import Task as PeerTask
 from a2a.utils.errors import A2AError
+from google.protobuf import json_format
 
 from aof._support.printable import clean
 from aof.adapters.a2a import states
@@ -37,11 +39,15 @@ from aof.adapters.a2a.peer.artifacts import ArtifactMissing, Gathered
 from aof.adapters.a2a.peer.connection import Connection, PeerRefused, connected
 from aof.adapters.a2a.peer.delegated_run import DelegatedRun
 from aof.adapters.a2a.peer.remote import Mechanism, Remote
+from aof.core.errors.base import AofError
 from aof.core.evolve.work_log import description
 
 _FAILED: Final = frozenset({"failed", "canceled", "rejected"})
-_TROUBLE: Final = (A2AError, httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError, AttributeError)
+_TROUBLE: Final = (
+    A2AError, httpx.HTTPError, httpx.InvalidURL, json_format.Error, ValueError, TypeError, KeyError, AttributeError
+)  # fmt: skip
 _SHORTEST, _LONGEST = 0.2, 5.0  # seconds between two looks
+_LAST_MOMENT: Final = 4.0  # seconds: a worker that was asked to end has five
 _GO_ON: Final = "Please go on."
 _Answer = TypeVar("_Answer")
 
@@ -74,23 +80,42 @@ class Delegation:
             self._local.fail("peer_unreachable", str(error), lost=True)
 
     async def cancel(self) -> None:
-        """Pass a cancellation on, as well as that can be done."""
+        """Pass a cancellation on in the moment that a worker has to end; also of a send that is not answered yet."""
         remote = self._local.remote
-        if remote is None or remote.remote_task_id is None:
+        if remote is None:
             return
-        with anyio.move_on_after(self._patience), suppress(PeerRefused, *_TROUBLE):
-            peer = await connected(self._http, self._url)
-            await peer.client.cancel_task(CancelTaskRequest(id=remote.remote_task_id))
+        self._remote = remote
+        with anyio.move_on_after(_LAST_MOMENT), suppress(PeerRefused, Silence, AofError, *_TROUBLE):
+            self._peer = await self._patiently(lambda: connected(self._http, self._url))
+            known = remote.remote_task_id
+            await self._cancelled(await self._patiently(self._id_of_send) if known is None else known)
+
+    async def _id_of_send(self) -> str:
+        """The task that the last message became at the peer, which may be about to take it."""
+        if (found := await self._found()) is None:
+            raise ValueError("the peer does not know the message")
+        return found.id
+
+    async def _cancelled(self, task_id: str) -> None:
+        """Cancel; a peer that refuses is not asked again. What it says is recorded where the task still takes that."""
+        while True:
+            try:
+                task = await self._peer.client.cancel_task(CancelTaskRequest(id=task_id))
+                break
+            except A2AClientError:  # it could not be reached
+                await anyio.sleep(_SHORTEST)
+        self._keep(remote_task_id=task_id, remote_status=states.word_of(task.status.state))
 
     async def _patiently(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """The answer; whatever goes wrong is tried again while our patience lasts."""
         pause, until = _SHORTEST, anyio.current_time() + self._patience
         while True:
             try:
-                return await ask()
-            except _TROUBLE as error:
+                with anyio.fail_after(until - anyio.current_time()):
+                    return await ask()
+            except (TimeoutError, *_TROUBLE) as error:
                 if anyio.current_time() + pause > until:
-                    what = clean(str(error))[:300] or type(error).__name__
+                    what = clean(str(error))[:300] or "it does not answer"
                     raise Silence(f"no usable answer from {self._url} for {self._patience:g} s: {what}") from None
             await anyio.sleep(pause)
             pause = min(2 * pause, _LONGEST)

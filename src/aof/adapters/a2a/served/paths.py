@@ -9,9 +9,11 @@ from typing import Any, Final
 
 _SPECIFICATION: Final = "as the Agent2Agent specification 1.0 defines it"
 _OBJECT: Final = {"type": "object", "additionalProperties": True, "description": _SPECIFICATION}
+_TEXT: Final = {"type": "string"}
 _JSON: Final = "application/json"
 _STREAM: Final = "text/event-stream"
-_ID: Final = {"name": "id", "in": "path", "required": True, "description": "task", "schema": {"type": "string"}}
+_PLACES: Final = {"id": "task", "push_id": "configuration"}
+_PUSH: Final = "/a2a/tasks/{id}/pushNotificationConfigs"
 # path, method, operation, what it does, whether it takes a body, and what it answers with
 _ROUTES: Final = (
     ("/.well-known/agent-card.json", "get", "a2a_card", "Who we are, and how we are called.", False, _JSON),
@@ -22,6 +24,10 @@ _ROUTES: Final = (
     ("/a2a/tasks/{id}", "get", "a2a_task", "One of them.", False, _JSON),
     ("/a2a/tasks/{id}:cancel", "post", "a2a_cancel", "Cancel one of them.", True, _JSON),
     ("/a2a/tasks/{id}:subscribe", "get", "a2a_subscribe", "Follow one of them.", False, _STREAM),
+    (_PUSH, "get", "a2a_push_list", "Where news of a task are pushed to.", False, _JSON),
+    (_PUSH, "post", "a2a_push_set", "Push news of a task to an address.", True, _JSON),
+    (f"{_PUSH}/{{push_id}}", "get", "a2a_push_get", "One of these addresses.", False, _JSON),
+    (f"{_PUSH}/{{push_id}}", "delete", "a2a_push_delete", "Push no more news there.", False, _JSON),
 )
 
 
@@ -41,8 +47,11 @@ def described() -> dict[str, Any]:
         }
         if path.startswith("/."):
             route["security"] = []
-        if "{id}" in path:
-            route["parameters"] = [_ID]
+        if places := [name for name in _PLACES if f"{{{name}}}" in path]:
+            route["parameters"] = [
+                {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": _TEXT}
+                for name in places
+            ]
         if takes:
             route["requestBody"] = {"required": not path.endswith("cancel"), "content": {_JSON: {"schema": _OBJECT}}}
         found.setdefault(path, {})[method] = route

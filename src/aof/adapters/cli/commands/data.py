@@ -86,8 +86,8 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
     elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
         told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
         said = "  ".join(str(one) for one in told if one)
-    elif "workLog" in what:
-        said = what["workLog"]
+    elif "workLog" in what or event.type == "task.commented":
+        said = what.get("workLog") or what["text"]
     elif "fields" in what:
         said = ", ".join(what["fields"])
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
@@ -188,14 +188,14 @@ def version(context: Context, _values: dict[str, Any]) -> Answer:
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
-    _writable_file(values["file"])
+    writable_file(values["file"])
     with context.progress("export") as progress:
         count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
 
-def _writable_file(path: str) -> None:
+def writable_file(path: str) -> None:
     """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
     from pathlib import Path
 

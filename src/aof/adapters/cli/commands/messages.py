@@ -22,7 +22,7 @@ _COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "
 def send(context: Context, values: dict[str, Any]) -> Answer:
     """`aof send`."""
     results = context.fabric.send(documents.messages_in(file_text(values.get("file", "-"))), run=values.get("run"))
-    rows = [_row(sent) for sent in results]
+    rows = [_row(sent, context.options) for sent in results]
     refused = next((row for row in rows if row["outcome"] == "rejected"), None)
     if refused is None:
         return Answer({"results": rows}, lambda screen: _tell(screen, rows))
@@ -30,11 +30,11 @@ def send(context: Context, values: dict[str, Any]) -> Answer:
     return Answer({"results": rows}, lambda screen: _tell(screen, rows), _REFUSED, error)
 
 
-def _row(sent: Sent) -> dict[str, Any]:
+def _row(sent: Sent, options: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(sent)
     row.pop("call", None)
     if isinstance(sent.call, Call):
-        spelled = spelling.spell(sent.call)
+        spelled = spelling.spell(sent.call, options)
         row["hint"] = f"{row['hint']}: {spelled}" if "hint" in row else spelled
     return row
 

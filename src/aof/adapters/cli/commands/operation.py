@@ -34,6 +34,10 @@ def _edited(screen: Screen, edited: Any) -> None:
     screen.line(f"{edited.task_id}  {', '.join(edited.updated_fields) or 'nothing changed'}")
 
 
+def _commented(screen: Screen, said: Any) -> None:
+    screen.line(f"{said.task_id}  {said.comments} {'comment' if said.comments == 1 else 'comments'}")
+
+
 def _beaten(screen: Screen, beaten: Any) -> None:
     screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}")
 
@@ -46,6 +50,15 @@ def _reported(screen: Screen, reported: Any) -> None:
 
 def _depends(screen: Screen, depends: Any) -> None:
     screen.line(f"{depends.task_id}  waits for {', '.join(depends.depends_on) or 'nothing'}")
+
+
+def _undone(screen: Screen, undone: Any) -> None:
+    what = "would undo" if undone.dry_run else "undid"
+    screen.line(f"{what} event {undone.seq} ({undone.type} by {undone.actor}, {undone.timestamp})")
+    for step in undone.steps:
+        screen.line(f"{step.task_id}  {screen.paint(step.status, step.status)}  {step.change}")
+    if not undone.steps:
+        screen.line("nothing is left of it")
 
 
 def _printed(screen: Screen, printed: Any) -> None:
@@ -61,7 +74,16 @@ def _ticked(screen: Screen, ticked: Any) -> None:
         screen.line("nothing is unfinished")
 
 
+def _templates(screen: Screen, found: Any) -> None:
+    rows = [(one.name, one.problem or one.about) for one in found.templates]
+    if rows:
+        screen.table(("TEMPLATE", "WHAT FOR"), rows, whole=True)
+    else:
+        screen.line("no templates yet; write one to templates/NAME.md in the data directory")
+
+
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "comment": _commented,
     "create": _created,
     "dep_add": _depends,
     "dep_remove": _depends,
@@ -69,5 +91,7 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "heartbeat": _beaten,
     "output": _printed,
     "progress": _reported,
+    "templates": _templates,
     "tick": _ticked,
+    "undo": _undone,
 }

@@ -55,6 +55,23 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     return Answer({**listed, "notReady": held}, text)
 
 
+def search(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof search`."""
+    found = context.fabric.search(**values)
+
+    def text(screen: Screen) -> None:
+        if not found.tasks:
+            screen.line("nothing matches")
+            return
+        for row in found.tasks:
+            screen.say((row.id, "bold"), "  ", (row.state or row.status, row.status), "  ", row.title, cut_off=True)
+            if row.get("excerpt") and row["excerpt"] != row.title:
+                screen.say((f"  {row['where']}: ", "dim"), row["excerpt"], cut_off=True)
+        _more(screen, found)
+
+    return Answer(found, text)
+
+
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
     """`aof blocked`."""
     return _listed(context.fabric.blocked(**values), "nothing is blocked", reasons=True)
@@ -83,11 +100,16 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
         for state, meaning in _STATES.items():
             if any(row.state == state for row in listed.tasks):
                 screen.line(screen.paint(f"{state}: {meaning}", "dim"))
-        if listed.total > len(listed.tasks):
-            more = f"; the next page: --cursor {listed.next_cursor}" if listed.next_cursor else ""
-            screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}{more}", "dim"))
+        _more(screen, listed)
 
     return Answer(listed, text)
+
+
+def _more(screen: Screen, listed: Listed) -> None:
+    """How much there is beside the page, and how to get it."""
+    if listed.total > len(listed.tasks):
+        more = f"; the next page: --cursor {listed.next_cursor}" if listed.next_cursor else ""
+        screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}{more}", "dim"))
 
 
 def _why(row: Row) -> str:

@@ -125,6 +125,7 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
             values.get("role"),
             scope=values.get("scope"),
             expires=values.get("expires"),
+            tools=values.get("tools"),
         )
         until = f" until {made.expires_at}" if made.expires_at else ""
         said = f"{made.token}\nThis is shown once. It lets {made.actor} call with the scope {made.scope}{until}."
@@ -134,11 +135,19 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
 
         def text(screen: Screen) -> None:
             rows = [
-                (one.id, one.actor, one.role, one.scope, one.created_at, _expiry(one.expires_at, over=one.expired))
+                (
+                    one.id,
+                    one.actor,
+                    one.role,
+                    one.scope,
+                    one.tools or "",
+                    one.created_at,
+                    _expiry(one.expires_at, over=one.expired),
+                )
                 for one in known
             ]
             if rows:
-                screen.table(("ID", "ACTOR", "ROLE", "SCOPE", "CREATED", "EXPIRES"), rows)
+                screen.table(("ID", "ACTOR", "ROLE", "SCOPE", "TOOLS", "CREATED", "EXPIRES"), rows)
             else:
                 screen.line("there are no tokens; make one: aof token create NAME")
 

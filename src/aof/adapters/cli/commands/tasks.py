@@ -30,3 +30,22 @@ def dep(context: Context, values: dict[str, Any]) -> Answer:
     if action not in ("add", "rm", "remove"):
         raise UsageError(f"'aof dep' knows add and rm, not '{action}'", "for example: aof dep add 002 001")
     return perform(context, "dep_add" if action == "add" else "dep_remove", given)
+
+
+def bulk(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof bulk`."""
+    report = context.fabric.bulk(**values)
+
+    def text(screen: Screen) -> None:
+        rows = [
+            (one.task_id, one.outcome, one.status, one.title if one.error is None else one.error.message)
+            for one in report.items
+        ]
+        if rows:
+            screen.table(("TASK", "OUTCOME", "STATUS", ""), rows, whole=True)
+        also = sum(len(one.also) for one in report.items)
+        said = f"{report.changed} {'would change' if report.dry_run else 'changed'}, {report.unchanged} unchanged"
+        more = f"; with them {also} other tasks" if also else ""
+        screen.line(f"{said}, {report.refused} refused{more}")
+
+    return Answer(report, text, 1 if report.refused else 0)

@@ -24,7 +24,6 @@ VERBS = {
     "inspect": "show",
     "pick": "claim",
     "ps": "watch",
-    "reopen": "retry",
     "report": "progress",
     "requeue": "retry",
     "rerun": "retry",
@@ -42,11 +41,8 @@ VERBS = {
 
 INSTEAD = {
     "assign": "aof edit ID --agent A",
-    "comment": 'aof progress ID --note "…"',
     "config": "edit aof.toml in the data directory",
     "delete": "aof cancel ID, then aof archive ID; nothing is ever deleted",
-    "find": 'aof list --search "…"',
-    "grep": 'aof list --search "…"',
     "label": "aof edit ID --tag T",
     "me": "aof list --agent A",
     "mine": "aof list --agent A",
@@ -59,7 +55,6 @@ INSTEAD = {
     "remove": "aof cancel ID, then aof archive ID; nothing is ever deleted",
     "rename": 'aof edit ID --title "…"',
     "rm": "aof cancel ID, then aof archive ID; nothing is ever deleted",
-    "search": 'aof list --search "…"',
     "set": "aof edit ID --title, --priority, --agent …",
     "sub": 'aof create "…" --parent ID',
     "subtask": 'aof create "…" --parent ID',

@@ -6,6 +6,7 @@ Must not know what a call does.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -14,16 +15,30 @@ from aof.adapters.cli.spec.operations import NAMES, WORDS
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.core.errors.base import Call
 
+_KEPT = {"data_dir": "--data-dir", "actor": "--actor"}
+_ACTING = {"run", "ttl"}  # parameters of verbs that an agent acts by, and does not only filter with
+_COMMAND = re.compile(r"\baof (?=[a-z])")
 
-def spell(call: Call) -> str:
-    """The command that makes this call."""
+
+def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None = None) -> str:
+    """The command that makes this call.
+
+    `options` are those that every verb has and that the refused command was given, such as the data directory; `agent`
+    is who it acted for. Both are kept, so that the command works when it is pasted.
+    """
     words = WORDS.get(call.operation, call.operation)
     verb = next(verb for verb in VERBS if verb.name == words.split()[0])
     places = {argument.target for argument in verb.arguments}
     names = NAMES.get(call.operation, {})
     given = _flat({names.get(name, name): value for name, value in call.arguments.items()}, verb.options)
-    parts = ["aof", words]
-    parts += [_quote(given[argument.target]) for argument in verb.arguments if argument.target in given]
+    targets = {option.target for option in verb.options}
+    if agent is not None and "agent" in targets and _ACTING & targets:
+        given.setdefault("agent", agent)
+    parts = ["aof", *_kept(options or {}), words]
+    for argument in verb.arguments:
+        if argument.target in given:
+            value = given[argument.target]
+            parts += map(_quote, value if argument.many else [value])
     for option in verb.options:
         if option.target in given and option.target not in places:
             value = given[option.target]
@@ -37,6 +52,16 @@ def spell(call: Call) -> str:
             for one in value if isinstance(value, list | tuple) else [value]:
                 parts.append(f"{option.name} {_quote(one)}")
     return " ".join(parts)
+
+
+def in_text(hint: str, options: dict[str, Any]) -> str:
+    """A hint whose commands keep these options; there they stand in single quotes already."""
+    kept = " ".join(_kept(options)).replace("'", '"')
+    return _COMMAND.sub(lambda found: f"{found.group()}{kept} ", hint) if kept else hint
+
+
+def _kept(options: dict[str, Any]) -> list[str]:
+    return [f"{name} {_quote(options[key])}" for key, name in _KEPT.items() if options.get(key) is not None]
 
 
 def _flat(given: dict[str, Any], options: tuple[Option, ...]) -> dict[str, Any]:

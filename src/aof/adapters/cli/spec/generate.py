@@ -25,14 +25,17 @@ FILE = Path(__file__).with_name("operations.py")
 HANDLERS = {
     "audit": "teamwork.audit:audit",
     "blocked": "queries:blocked",
+    "bulk": "tasks:bulk",
     "charter": "documents.charter:charter",
     "claim": "tasks:claim",
     "conflict": "documents.conflict:conflict",
     "context": "shared_work:context",
     "dep": "tasks:dep",
     "doctor": "data:doctor",
+    "export": "documents.interchange:export_any",
     "graph": "views:graph",
     "handoff": "teamwork.handoffs:handoff",
+    "import": "documents.interchange:import_any",
     "job": "teamwork.jobs:job",
     "list": "queries:list_tasks",
     "lock": "shared_work:lock",
@@ -45,6 +48,7 @@ HANDLERS = {
     "ready": "queries:ready",
     "recover": "data:recover",
     "replay": "views:replay",
+    "search": "queries:search",
     "send": "messages:send",
     "session-end": "messages:session_end",
     "show": "queries:show",
@@ -181,8 +185,12 @@ def _arguments(operation: Operation) -> list[Argument]:
     for one in (one for one in spelled(operation) if one.spelling.place):
         place = one.spelling.place
         required = one.required and not place.startswith("[")
-        found.append(Argument(place.strip("[]"), _help(one), required=required, target=one.spelling.target or one.name))
-    return found
+        read = "stdin" if one.spelling.stdin else "text"
+        many = place.strip("[]").endswith("…")
+        target = one.spelling.target or one.name
+        found.append(Argument(place.strip("[]"), _help(one), required=required, target=target, type=read, many=many))
+    placed = [one for one in _cli(operation).extra if not one.option.startswith("--")]
+    return [*found, *(Argument(one.option.strip("[]"), one.help, required=one.option[0] != "[") for one in placed)]
 
 
 def _options(operation: Operation) -> list[Option]:
@@ -191,7 +199,7 @@ def _options(operation: Operation) -> list[Option]:
     own = [name for kind in operation.parameters.__mro__ for name in get_annotations(kind)]
     ordered = [known[name] for name in own if name in known]
     options = [option for one in ordered for option in _options_of(one)]
-    return [*options, *(_extra(one) for one in _cli(operation).extra)]
+    return [*options, *(_extra(one) for one in _cli(operation).extra if one.option.startswith("--"))]
 
 
 def _options_of(one: Parameter, inside: str = "") -> Iterator[Option]:
@@ -266,7 +274,7 @@ def _shared_arguments(members: list[Operation]) -> list[Argument]:
         one = next(iter(here.values()))
         text = family.place or _only_with(list(here), actions, one.help)
         required = len(here) == len(actions) and all(argument.required for argument in here.values())
-        found.append(Argument(one.name, text, required=required, target=one.target))
+        found.append(Argument(one.name, text, required=required, target=one.target, type=one.type))
     return found
 
 
@@ -315,8 +323,9 @@ def _written(verb: Verb) -> Iterator[str]:
 
 
 def _argument(argument: Argument) -> str:
-    required = "" if argument.required else ", required=False"
-    return f"Argument({_text(argument.name)}, {_text(argument.help)}{required}, target={_text(argument.target)})"
+    more = ("" if argument.required else ", required=False") + (", many=True" if argument.many else "")
+    read = "" if argument.type == "text" else f", type={_text(argument.type)}"
+    return f"Argument({_text(argument.name)}, {_text(argument.help)}{more}, target={_text(argument.target)}{read})"
 
 
 def _action(one: VerbAction) -> str:

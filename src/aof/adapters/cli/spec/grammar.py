@@ -47,15 +47,29 @@ class Option:
 
 
 class Argument:
-    """A word that stands by its place."""
+    """A word that stands by its place; the last one of a verb may stand for `many`.
 
-    __slots__ = ("help", "name", "required", "target")
+    Of the type `stdin`, `-` stands for what standard input has.
+    """
 
-    def __init__(self, name: str, help: str, *, required: bool = True, target: str = "") -> None:  # noqa: A002 - as above
+    __slots__ = ("help", "many", "name", "required", "target", "type")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,  # noqa: A002 - as above
+        *,
+        required: bool = True,
+        target: str = "",
+        type: str = "text",  # noqa: A002 - as above
+        many: bool = False,
+    ) -> None:
         self.name = name
         self.help = help
         self.required = required
         self.target = target or name.lower().replace(" ", "_")
+        self.type = type
+        self.many = many
 
 
 class VerbAction:
@@ -124,7 +138,8 @@ class Verb:
     @property
     def reads(self) -> bool:
         """Whether some of its texts are not yet the values that its function takes."""
-        return any(one.type in _READ_LATER or one.required or "." in one.target for one in self.options)
+        later = any(one.type in _READ_LATER or one.required or "." in one.target for one in self.options)
+        return later or any(one.type in _READ_LATER for one in self.arguments)
 
     @property
     def usage(self) -> str:

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_OF_MANY = ("cancel", "archive", "retry", "edit")  # which `aof bulk` does with many tasks
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -144,8 +145,15 @@ def _seconds(text: str) -> float:
 
 
 def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
+    many = verb.arguments[-1] if verb.arguments and verb.arguments[-1].many else None
+    if many is not None and (listed := places[len(verb.arguments) - 1 :]):
+        values[many.target] = listed
+        places = places[: len(verb.arguments) - 1]
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
+        if verb.name in _OF_MANY:
+            hint = f"for several tasks: aof bulk {verb.name} {' '.join(places)}"
+            raise UsageError(f"'aof {verb.name}' changes one task, and not also: {extra}", hint)
         text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
         advice = (
             "put quotes around text" if text else "it takes fewer words" if verb.arguments else "it takes options only"
@@ -156,7 +164,8 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     arguments = _meant_places(verb, places)
     for argument, word in zip(arguments, places, strict=False):
         values[argument.target] = word
-    missing = [argument.name for argument in arguments[len(places) :] if argument.required]
+    left = [argument for argument in arguments[len(places) :] if argument.target not in values]
+    missing = [argument.name for argument in left if argument.required]
     if missing:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aof.adapters.cli.spec.grammar import MANY, Option, Verb
+from aof.adapters.cli.spec.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.spec.parser import UsageError
 from aof.core.errors.base import PayloadTooLarge
 
@@ -20,7 +20,8 @@ _MOST = 16 * 1024 * 1024  # bytes of a file of JSON: more than the core takes, l
 
 def resolved(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     """The values by the names of the parameters. What must be there and was not given is empty: the core refuses it."""
-    by_target = {option.target: option for option in verb.options}
+    by_target: dict[str, Option | Argument] = {one.target: one for one in verb.arguments}
+    by_target |= {option.target: option for option in verb.options}
     values = {
         name: _read(by_target[name], value) if name in by_target else value
         for name, value in given.items()
@@ -36,9 +37,11 @@ def resolved(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _read(option: Option, value: Any) -> Any:
+def _read(option: Option | Argument, value: Any) -> Any:
     if option.type == "stdin":
         return _input() if value == "-" else value
+    if isinstance(option, Argument):
+        return value
     if option.type == "item":
         return [_decoded(option, text) if text.startswith("{") else text for text in value]
     if option.type == "object":

@@ -60,6 +60,7 @@ OWN: tuple[Verb, ...] = (
             Option("--scope", "what it allows: read, work (the default), lead or admin", metavar="S"),
             Option("--expires", "when it expires: a duration such as 30d, or a time (default: never)", metavar="WHEN"),
             Option("--role", "reader, agent (acts as itself only) or admin (may act for others)", metavar="R"),
+            Option("--tools", "which tools MCP lists for it (default: what the server lists)", metavar="T"),
         ),
         help="work lets an agent create, claim and report; lead also approve, cancel and pause; admin also repair, and "
         "act for others. Revoking a token ends its sessions and streams.",
@@ -93,6 +94,11 @@ OWN: tuple[Verb, ...] = (
             Option("--tls-cert", "serve --http with TLS: the certificate, as a PEM file", metavar="FILE"),
             Option("--tls-key", "the key of --tls-cert, as a PEM file", metavar="FILE"),
             Option("--insecure", "serve other machines without TLS: tokens cross the network as plain text"),
+            Option(
+                "--tools",
+                "which tools MCP lists: core (the default), handoff, mail, all; a token may name its own",
+                metavar="T",
+            ),
         ),
         help="The first SIGTERM or SIGINT lets workers finish; a second one ends them. Clients that connect "
         "over HTTP need a token; see 'aof help token'. A --host that other machines can reach needs TLS, or "
@@ -132,24 +138,6 @@ OWN: tuple[Verb, ...] = (
         example="aof watch",
     ),
     Verb("reindex", "rebuild the index", "data:reindex", section="data", order=50, example="aof reindex"),
-    Verb(
-        "export",
-        "write the whole data directory into one file",
-        "data:export",
-        section="data",
-        order=60,
-        arguments=(Argument("FILE", "the file to write"),),
-        example="aof export backup.tar.gz",
-    ),
-    Verb(
-        "import",
-        "create a data directory from an exported file",
-        "data:import_data",
-        section="data",
-        order=70,
-        arguments=(Argument("FILE", "the file to read"),),
-        example="aof --data-dir copy/.aof import backup.tar.gz",
-    ),
     Verb(
         "bench",
         "measure AOF on this machine, in a folder of its own",

@@ -125,5 +125,5 @@ def _with_default(schema: dict[str, Any]) -> dict[str, Any]:
 def _needed(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a body: a text that must be given must not be empty."""
     required = schema.get("required", ())
-    properties = {name: filled(one) if name in required else one for name, one in schema["properties"].items()}
+    properties = {name: filled(name, one) if name in required else one for name, one in schema["properties"].items()}
     return schema | {"properties": properties}

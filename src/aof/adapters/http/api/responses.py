@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from aof.app.operations.catalogue import Operation
-from aof.app.operations.error_payload import Told, told
+from aof.app.operations.error_payload import EVERYTHING, HintReader, Told, told
 from aof.core.errors.base import AofError
 
 STATUS_BY_KIND = {
@@ -64,10 +64,10 @@ def answer(result: Any) -> Response:
     return Response(msgspec.json.encode(result), media_type="application/json", headers=headers)
 
 
-def failure(error: AofError) -> Response:
-    """A refusal or a failure, with its hint in the words of this surface."""
+def failure(error: AofError, reader: HintReader = EVERYTHING) -> Response:
+    """A refusal or a failure, with its hint in the words of this surface, for those who can follow it."""
     status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-    body = msgspec.json.encode(ErrorBody(told(error, spell)))
+    body = msgspec.json.encode(ErrorBody(told(error, spell, reader)))
     return Response(body, status_code=status, media_type="application/json", headers=_HEADERS.get(error.code))
 
 

@@ -21,6 +21,7 @@ from aof.app.fabric import Fabric
 from aof.app.faults import record
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import OPERATIONS, Operation, Params
+from aof.app.operations.error_payload import reader_of
 from aof.app.operations.schemas import input_schema
 from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 
@@ -58,7 +59,7 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
             work = partial(_done, follower.fabric, operation, request.scope[CALLER])
             return answer(await asked(follower, params, work, request.is_disconnected))
         except AofError as error:
-            return failure(error)
+            return failure(error, reader_of(request.scope[CALLER]))
         except ClientDisconnect:
             return Response(status_code=_GONE)  # which nobody reads
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Depends, Moved
+from aof.app.operations.results import Commented, Depends, Moved
 from aof.app.operations.rows.fields import ChangeParams, Reason
-from aof.app.operations.spec import Cli, Family, Operation, Spelling, one_of, param
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, one_of, param
+from aof.app.tasks.undo import Undone
 from aof.core.model.kinds import BlockedKind
 from aof.core.tasks.links import KINDS
 
@@ -39,6 +40,20 @@ class ReasonParams(ChangeParams, frozen=True, kw_only=True):
     reason: Reason
 
 
+class ReopenParams(OptionalReasonParams, frozen=True, kw_only=True):
+    """Which task, and where it goes."""
+
+    backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
+
+
+class UndoParams(Params, frozen=True, kw_only=True):
+    """Which change."""
+
+    task_id: Annotated[str, param("only of this task", Spelling(place="ID"))] | UnsetType = UNSET
+    seq: Annotated[int, param("the change that this event belongs to, whoever made it", ge=1)] | UnsetType = UNSET
+    dry_run: Annotated[bool, param("show what it would do, and change nothing")] | UnsetType = UNSET
+
+
 class BlockParams(ReasonParams, frozen=True, kw_only=True):
     """What is in the way."""
 
@@ -66,7 +81,29 @@ class UnlinkParams(ChangeParams, frozen=True, kw_only=True):
     target: Target
 
 
+class CommentParams(ChangeParams, frozen=True, kw_only=True):
+    """What is said of a task."""
+
+    text: Annotated[str, param("comment, as Markdown", Spelling(place="TEXT", stdin=True))]
+    agent: Annotated[str, param("agent that says it; default: the actor")] | UnsetType = UNSET
+
+
 ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="comment",
+        parameters=CommentParams,
+        result=Commented,
+        help="Say something of a task, whatever its status.",
+        effect="append",
+        tool="aof_task_comment",
+        verb="comment",
+        cli=Cli(
+            section="plan",
+            order=25,
+            example='aof comment 001 "The staging key is in the vault now"',
+        ),
+        acts="agent",
+    ),
     Operation(
         name="cancel",
         parameters=OptionalReasonParams,
@@ -166,6 +203,45 @@ ROWS: tuple[Operation, ...] = (
         verb="archive",
         cli=Cli(section="plan", order=130, example="aof archive 001"),
         needs="lead",
+    ),
+    Operation(
+        name="unarchive",
+        parameters=ChangeParams,
+        result=Moved,
+        help="Take a task out of the archive, in the status that it had.",
+        effect="write",
+        tool="aof_task_unarchive",
+        verb="unarchive",
+        cli=Cli(section="plan", order=132, example="aof unarchive 001"),
+        needs="lead",
+    ),
+    Operation(
+        name="reopen",
+        parameters=ReopenParams,
+        result=Moved,
+        help="Open a finished task again, archived or not.",
+        effect="write",
+        tool="aof_task_reopen",
+        verb="reopen",
+        cli=Cli(section="plan", order=125, example='aof reopen 001 --reason "the bug is back"'),
+        needs="lead",
+    ),
+    Operation(
+        name="undo",
+        parameters=UndoParams,
+        result=Undone,
+        help="Reverse your last change of a task, by new events.",
+        effect="write",
+        tool="aof_undo",
+        verb="undo",
+        cli=Cli(
+            section="plan",
+            order=140,
+            summary="reverse your last change",
+            notes="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; "
+            "'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+            example="aof undo --dry-run",
+        ),
     ),
     Operation(
         name="link",

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.spec import FILLED, SOME, Extra, Spelling, TaskParams, param
+from aof.app.operations.spec import SOME, Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
 Reason = Annotated[str, param("why; it is recorded", Spelling(metavar="T"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
+OpenChildren = Annotated[bool, param("also while children of it are unfinished")] | UnsetType
 Hop = Annotated[str, param("hop of the workflow")] | UnsetType
 Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
 Object = dict[str, Any]
@@ -54,7 +55,7 @@ LeaseTime = Annotated[
         says={"minimum": 0.001},
     ),
 ]
-IdempotencyKey = Annotated[str, param("idempotency key: the same call again gives the same answer", says=FILLED)]
+IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
 ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 

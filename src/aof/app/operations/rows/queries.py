@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof._support.typed import prepare_type
-from aof.app.operations.results import Printed, Result
+from aof.app.operations.results import Primed, Printed, Result
 from aof.app.operations.rows.fields import Sequence
-from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, TaskParams, param
-from aof.app.portable import schemas as portable
+from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
-from aof.core.model.events import Event
 from aof.core.model.kinds import Priority, Status
 
-_MOST_EVENTS = 1000
+_SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
+
+
+Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
 
 
 class FilterParams(Params, frozen=True, kw_only=True):
@@ -26,7 +25,9 @@ class FilterParams(Params, frozen=True, kw_only=True):
 
     agent: Annotated[str, param("only what this agent holds or is meant to do")] | UnsetType = UNSET
     tag: Annotated[str, param("only with this tag")] | UnsetType = UNSET
-    search: Annotated[str, param("only with this text in title or ID", Spelling(metavar="T"))] | UnsetType = UNSET
+    search: Annotated[str, param("only with these words in title, ID or text", Spelling(metavar="T"))] | UnsetType = (
+        UNSET
+    )
     priority: Annotated[Priority, param("only this priority")] | UnsetType = UNSET
     parent_id: (
         Annotated[str, param("only children of this task", Spelling(option="--parent", metavar="ID"))] | UnsetType
@@ -65,6 +66,19 @@ class ReadyParams(FilterParams, frozen=True, kw_only=True):
     explain: Annotated[bool, param("say why each of the other tasks cannot be claimed")] | UnsetType = UNSET
 
 
+class SearchParams(Params, frozen=True, kw_only=True):
+    """What to look for, and among which tasks."""
+
+    text: Annotated[str, param("words; a task has to have all of them, or their beginnings", Spelling(place="TEXT"))]
+    status: Annotated[Status, param("only this status")] | UnsetType = UNSET
+    agent: Annotated[str, param("only what this agent holds or is meant to do")] | UnsetType = UNSET
+    tag: Annotated[str, param("only with this tag")] | UnsetType = UNSET
+    priority: Annotated[Priority, param("only this priority")] | UnsetType = UNSET
+    archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many", Spelling(note="(default 20)"), ge=0)] | UnsetType = UNSET
+    cursor: Cursor = UNSET
+
+
 class CountsParams(ListParams, frozen=True, kw_only=True):
     """Which tasks, and how much of them."""
 
@@ -75,6 +89,7 @@ class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
     at: Sequence | UnsetType = UNSET
+    full: Annotated[bool, param("also history, template and bookkeeping", Spelling(hidden=True))] = True
 
 
 class OutputParams(TaskParams, frozen=True, kw_only=True):
@@ -86,33 +101,11 @@ class OutputParams(TaskParams, frozen=True, kw_only=True):
     limit: Annotated[int, param("at most this many bytes", ge=4, le=65_536)] | UnsetType = UNSET
 
 
-class LogParams(Params, frozen=True, kw_only=True):
-    """Which events."""
-
-    task_id: Annotated[str, param("only this task", Spelling(place="ID"))] | UnsetType = UNSET
-    after: Annotated[int, param("only events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType = UNSET
-    type: Annotated[str, param("only events of this type")] | UnsetType = UNSET
-    limit: Annotated[int, param("only the last N events", ge=0)] | UnsetType = UNSET
-
-
 class GraphParams(Params, frozen=True, kw_only=True):
     """Which part, in which form."""
 
     task_id: Annotated[str, param("only what is connected with this task", Spelling(place="ID"))] | UnsetType = UNSET
     format: Annotated[Literal["tree", "mermaid", "dot", "svg"], param("form of the graph")] = "tree"
-
-
-class ReplayParams(Params, frozen=True, kw_only=True):
-    """After which event."""
-
-    at: Annotated[int, param("number of the event", Spelling(metavar="SEQ"), ge=0)]
-
-
-class SnapshotParams(Params, frozen=True, kw_only=True):
-    """When, and whether with what was archived."""
-
-    at: Sequence | UnsetType = UNSET
-    archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
 class PrimeParams(Params, frozen=True, kw_only=True):
@@ -147,6 +140,21 @@ class TaskPage(Result, frozen=True, kw_only=True):
     next_cursor: str | UnsetType = UNSET
 
 
+class FoundTask(TaskRow, frozen=True, kw_only=True):
+    """One line of an answer to a search: the part of the task that matched, and the words there."""
+
+    where: str | UnsetType = UNSET
+    excerpt: str | UnsetType = UNSET
+
+
+class FoundTasks(Result, frozen=True, kw_only=True):
+    """The tasks that a search found, matches in titles first, and the cursor of the next page where there is one."""
+
+    total: int
+    tasks: tuple[FoundTask, ...]
+    next_cursor: str | UnsetType = UNSET
+
+
 class TaskCounts(TaskPage, frozen=True, kw_only=True):
     """The tasks that match, counted by status."""
 
@@ -159,37 +167,12 @@ class ReadyTasks(TaskPage, frozen=True, kw_only=True):
     not_ready: tuple[TaskRow, ...] | UnsetType = UNSET
 
 
-class Events(Result, frozen=True, kw_only=True):
-    """Events in order."""
-
-    events: tuple[Event, ...]
-
-
-class PortableEvents(Result, frozen=True, kw_only=True):
-    """Events in order, in the words of the agent task contract."""
-
-    events: tuple[dict[str, Any], ...]
-
-
 class Drawn(Result, frozen=True, kw_only=True):
     """A graph as text, and its edges: from, to and kind."""
 
     format: str
     graph: str
     edges: tuple[tuple[str, ...], ...]
-
-
-class PastTasks(Result, frozen=True, kw_only=True):
-    """Every task as it was after an event."""
-
-    seq: int
-    tasks: list[dict[str, Any]]
-
-
-class Primed(Result, frozen=True, kw_only=True):
-    """What an agent needs to know when its session begins."""
-
-    text: str
 
 
 def _ready(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -201,25 +184,9 @@ def _ready(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
     return listed | {"notReady": fabric.held_back(**values)}
 
 
-def events(fabric: Any, values: dict[str, Any]) -> Events:
-    """The events that were asked for; without a limit or a start, the last thousand."""
-    after, task_id, kind = values.get("after", 0), values.get("task_id"), values.get("type")
-    most = values.get("limit", None if "after" in values else _MOST_EVENTS)
-    found = [event for event in fabric.events(after=after, task_id=task_id) if kind in (None, event.type)]
-    if not found and task_id is not None:
-        fabric.get(task_id)  # a task that is not there is not one without news
-    if most is not None:
-        found = found[max(len(found) - most, 0) :] if most else []
-    return Events(events=tuple(found))
-
-
 def _graph(fabric: Any, values: dict[str, Any]) -> Drawn:
     drawn = fabric.graph(values.get("task_id"), form=values["format"])
     return Drawn(format=values["format"], graph=drawn.text, edges=drawn.edges)
-
-
-def _replay(fabric: Any, values: dict[str, Any]) -> PastTasks:
-    return msgspec.convert(fabric.replay(values["at"]), prepare_type(PastTasks))
 
 
 def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
@@ -228,15 +195,6 @@ def _prime(fabric: Any, values: dict[str, Any]) -> Primed:
     if not agent.strip():
         raise InvalidInput("'agent' must not be empty", "give the name of the agent whose session begins")
     return Primed(text=primer.prime(fabric, agent))
-
-
-def _snapshot_schema() -> dict[str, Any]:
-    return portable.SNAPSHOT
-
-
-def _portable_schema() -> dict[str, Any]:
-    events = {"type": "array", "items": portable.EVENT}
-    return {"type": "object", "required": ["events"], "properties": {"events": events}}
 
 
 ROWS: tuple[Operation, ...] = (
@@ -256,7 +214,7 @@ ROWS: tuple[Operation, ...] = (
         name="show",
         parameters=ShowParams,
         result=dict[str, Any],
-        help="Everything about one task: brief, history of runs, relations, progress.",
+        help="One task: brief, state, relations, progress.",
         effect="read",
         tool="aof_task_show",
         verb="show",
@@ -268,6 +226,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof show 001",
         ),
         tier="core",
+        tool_defaults=(("full", False),),
     ),
     Operation(
         name="ready",
@@ -276,6 +235,7 @@ ROWS: tuple[Operation, ...] = (
         help="What can be claimed now, most urgent first.",
         effect="read",
         tool="aof_ready",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "ready"),)),
         verb="ready",
         cli=Cli(
             section="see",
@@ -293,6 +253,7 @@ ROWS: tuple[Operation, ...] = (
         help="Tasks in the order of their IDs, or sorted otherwise.",
         effect="read",
         tool="aof_list",
+        stand_in=StandIn(operation="status", keeps=("agent", "status", "limit")),
         verb="list",
         cli=Cli(
             section="see",
@@ -304,35 +265,30 @@ ROWS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
+        name="search",
+        parameters=SearchParams,
+        result=FoundTasks,
+        help="Find tasks by words in title, description, comments and work log.",
+        effect="read",
+        tool="aof_search",
+        verb="search",
+        cli=Cli(
+            section="see",
+            order=25,
+            aliases=("find", "grep"),
+            example='aof search "refresh token" --status review',
+        ),
+    ),
+    Operation(
         name="blocked",
         parameters=PageParams,
         result=TaskPage,
         help="What is blocked, and why.",
         effect="read",
         tool="aof_blocked",
+        stand_in=StandIn(operation="status", keeps=("agent", "limit"), adds=(("status", "blocked"),)),
         verb="blocked",
         cli=Cli(section="see", order=30, example="aof blocked"),
-    ),
-    Operation(
-        name="log",
-        parameters=LogParams,
-        result=Events,
-        help="What happened, in order.",
-        effect="read",
-        tool="aof_log",
-        verb="log",
-        cli=Cli(
-            section="see",
-            order=90,
-            summary="what happened",
-            aliases=("events", "history"),
-            example="aof log 001",
-            extra=(
-                Extra(option="--follow", help="continue as events arrive"),
-                Extra(option="--format", help="native, or agentruntime for the portable event names", metavar="F"),
-            ),
-        ),
-        ask=events,
     ),
     Operation(
         name="output",
@@ -341,6 +297,7 @@ ROWS: tuple[Operation, ...] = (
         help="What a run printed, from an offset on.",
         effect="read",
         tool="aof_task_output",
+        stand_in=_SHOWN,
         verb="output",
         cli=Cli(section="see", order=45, example="aof output 001 --offset 4096"),
     ),
@@ -351,41 +308,10 @@ ROWS: tuple[Operation, ...] = (
         help="What depends on what.",
         effect="read",
         tool="aof_graph",
+        stand_in=_SHOWN,
         verb="graph",
         cli=Cli(section="see", order=60, example="aof graph --format mermaid"),
         ask=_graph,
-    ),
-    Operation(
-        name="replay",
-        parameters=ReplayParams,
-        result=PastTasks,
-        help="All tasks as they were after an event.",
-        effect="read",
-        tool="aof_replay",
-        verb="replay",
-        cli=Cli(section="see", order=100, example="aof replay --at 12"),
-        ask=_replay,
-    ),
-    Operation(
-        name="snapshot",
-        parameters=SnapshotParams,
-        result=dict[str, Any],
-        help="All tasks, their graph and what is blocked, in a portable form.",
-        effect="read",
-        tool="aof_snapshot",
-        verb="snapshot",
-        answer=_snapshot_schema,
-        cli=Cli(section="see", order=110, example="aof snapshot --json"),
-    ),
-    Operation(
-        name="portable_log",
-        parameters=LogParams,
-        result=PortableEvents,
-        help="What happened, as portable events.",
-        effect="read",
-        tool="aof_portable_log",
-        verb="log --format agentruntime",
-        answer=_portable_schema,
     ),
     Operation(
         name="prime",

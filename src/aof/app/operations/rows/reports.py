@@ -14,6 +14,7 @@ from aof.app.operations.rows.fields import (
     IdempotencyKey,
     LeaseTime,
     Object,
+    OpenChildren,
     Reason,
     Run,
 )
@@ -62,9 +63,13 @@ class ProgressParams(ReportParams, frozen=True, kw_only=True):
 
 
 class UpdateParams(ReportParams, frozen=True, kw_only=True):
-    """A new body, a new status, or neither."""
+    """A note, a new body, a new status, or none of them."""
 
-    body: Annotated[str, param("new body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    note: Annotated[str, param("added to the work log", Spelling(metavar="T"))] | UnsetType = UNSET
+    body: (
+        Annotated[str, param("new body, as Markdown: replaces the old one", Spelling(metavar="T", stdin=True))]
+        | UnsetType
+    ) = UNSET
     status: Annotated[Status, param("new status")] | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
 
@@ -84,6 +89,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
         | UnsetType
     ) = UNSET
+    allow_open_children: OpenChildren = UNSET
     tests: (
         Annotated[
             dict[str, int],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Moved
-from aof.app.operations.rows.fields import ChangeParams, Hop, NeededBlockers, Reason
-from aof.app.operations.spec import Cli, Operation
+from aof.app.operations.rows.fields import ChangeParams, Hop, NeededBlockers, OpenChildren, Reason
+from aof.app.operations.spec import Cli, Operation, StandIn
 
 
 class ApproveParams(ChangeParams, frozen=True, kw_only=True):
@@ -14,6 +14,7 @@ class ApproveParams(ChangeParams, frozen=True, kw_only=True):
 
     reason: Reason | UnsetType = UNSET
     hop: Hop = UNSET
+    allow_open_children: OpenChildren = UNSET
 
 
 class RejectParams(ChangeParams, frozen=True, kw_only=True):
@@ -31,6 +32,7 @@ ROWS: tuple[Operation, ...] = (
         help="Accept what is in review.",
         effect="write",
         tool="aof_task_approve",
+        stand_in=StandIn(operation="complete", keeps=("task_id",)),
         verb="approve",
         cli=Cli(section="review", order=10, example="aof approve 001"),
         needs="lead",
@@ -42,6 +44,7 @@ ROWS: tuple[Operation, ...] = (
         help="Send what is in review back.",
         effect="write",
         tool="aof_task_reject",
+        stand_in=StandIn(operation="update", keeps=("task_id",), adds=(("status", "ready"), ("reason", "…"))),
         verb="reject",
         cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
         needs="lead",

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.results import Beaten, Claimed, Created, Edited, Moved, Reported, Updated
+from aof.app.operations.results import (
+    Beaten,
+    Claimed,
+    Completed,
+    Created,
+    Edited,
+    Moved,
+    Reported,
+    Templates,
+    Updated,
+)
 from aof.app.operations.rows.fields import (
     Acceptance,
     ChangeParams,
@@ -37,7 +47,7 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, StandIn, Taught, param
 from aof.core.model.kinds import Priority
 from aof.core.workflows.outcomes import MEANINGS
 
@@ -71,6 +81,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
         Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
         | UnsetType
     ) = UNSET
+    template: Annotated[str, param("template to begin with, a file in templates/")] | UnsetType = UNSET
     key: IdempotencyKey | UnsetType = UNSET
 
 
@@ -156,6 +167,16 @@ _TARGET = ("title", "brief", "agent", "team", "role", "priority", "depends_on", 
 
 ROWS: tuple[Operation, ...] = (
     Operation(
+        name="templates",
+        parameters=Params,
+        result=Templates,
+        help="The templates that tasks can be created from.",
+        effect="read",
+        tool="aof_templates",
+        verb="templates",
+        cli=Cli(section="plan", order=12, example="aof templates"),
+    ),
+    Operation(
         name="create",
         parameters=CreateParams,
         result=Created,
@@ -171,7 +192,7 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
         ),
         tier="core",
-        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "key", "actor"),
+        tool_shows=(*_TARGET, "acceptance", "constraints", "profile", "workflow", "due", "template", "key", "actor"),
         tool_requires=("brief",),
     ),
     Operation(
@@ -196,8 +217,8 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="complete",
         parameters=CompleteParams,
-        result=Moved,
-        help="Finish a task or workflow hop. In review: approve.",
+        result=Completed,
+        help="Finish a task or workflow hop, and learn what is next. In review: approve.",
         effect="write",
         tool="aof_task_complete",
         verb="complete",
@@ -218,6 +239,7 @@ ROWS: tuple[Operation, ...] = (
             "acceptance",
             "tests",
             "caller_role",
+            "allow_open_children",
             "run",
             "expect_rev",
             "actor",
@@ -228,19 +250,19 @@ ROWS: tuple[Operation, ...] = (
         name="update",
         parameters=UpdateParams,
         result=Updated,
-        help="Change body or status without completing; without either, a sign of life.",
+        help="Note what you did, or change body or status, without completing; also a sign of life.",
         effect="write",
         tool="aof_task_update",
         verb="update",
         cli=Cli(
             section="plan",
             order=30,
-            summary="replace the body, or move the status",
-            example='aof update 001 --status backlog --reason "not yet"',
+            summary="add to the work log, replace the body, or move the status",
+            example='aof update 001 --note "tried the cache first" --agent swe-backend',
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "body", "status", "reason", "run", "expect_rev", "actor"),
+        tool_shows=("task_id", "note", "body", "status", "reason", "run", "expect_rev", "actor"),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -282,6 +304,7 @@ ROWS: tuple[Operation, ...] = (
         help="Show that a run is alive.",
         effect="write",
         tool="aof_task_heartbeat",
+        stand_in=StandIn(operation="update", keeps=("task_id", "run")),
         verb="heartbeat",
         cli=Cli(
             section="work",

@@ -23,7 +23,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.index import queries, schema
-from aof.stores.filesystem.index.schema import is_audited
+from aof.stores.filesystem.index.schema import is_audited, is_searched
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read
@@ -81,6 +81,7 @@ class _Changes:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        self._noting = is_searched(database)
         self._before: dict[str, Task | None] = {}
         self._after: dict[str, Task | None] = {}
 
@@ -114,6 +115,10 @@ class _Changes:
             waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
             touched.update(name for (name,) in waiting)
         _hold(self._database, touched)
+        if self._noting:
+            from aof.stores.filesystem.index import text_table
+
+            text_table.note(self._database, [task.id for task in new])
         self._before.clear()
         self._after.clear()
 

@@ -52,6 +52,16 @@ class _Open:
                 self.database.close()
 
 
+class Asked:
+    """What a question needs beside the tasks: audit records and health, or texts to search."""
+
+    __slots__ = ("audited", "searched")
+
+    def __init__(self, *, audited: bool = False, searched: bool = False) -> None:
+        self.audited = audited
+        self.searched = searched
+
+
 class Cache:
     """The cache of one data directory, as one process sees it. Safe for several threads."""
 
@@ -60,29 +70,32 @@ class Cache:
         self._path = store.paths.index
         self._idle: list[_Open] = []
 
-    def ask(self, question: Callable[[sqlite3.Connection], _Answer], *, audited: bool = False) -> _Answer:
-        """Put a question to a cache that has seen every event of the log; with audit and health where asked for."""
+    def ask(
+        self, question: Callable[[sqlite3.Connection], _Answer], *, audited: bool = False, searched: bool = False
+    ) -> _Answer:
+        """Put a question to a cache that has seen every event of the log; with audit, health, texts where asked for."""
+        asked = Asked(audited=audited, searched=searched)
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
-            if database is not None and self._is_current(database) and _has(database, audited=audited):
+            if database is not None and self._is_current(database) and _has(database, asked):
                 return question(database)
         self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
-                if database is not None and self._catch_up(held, database, audited=audited):
+                if database is not None and self._catch_up(held, database, asked):
                     return question(database)
             try:
-                with self._built(held, audited=audited) as database:
+                with self._built(held, asked) as database:
                     return question(database)
             except (OSError, DiskFull) as error:
                 if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
                     raise
             with closing(databases.connect(":memory:")) as database:
-                self._fill(database, audited=audited)
+                self._fill(database, asked)
                 return question(database)
 
     def rebuild(self) -> None:
         """Throw the cache away and build it from the files and the log."""
-        with self._locked(exclusive=True) as held, self._built(held):
+        with self._locked(exclusive=True) as held, self._built(held, Asked()):
             pass
 
     def close(self) -> None:
@@ -127,7 +140,7 @@ class Cache:
         position = databases.applied_position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
-    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, *, audited: bool) -> bool:
+    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
         position = databases.applied_position(database)
         if position is None:
@@ -137,25 +150,32 @@ class Cache:
             return False
         self._dirty(held)
         builder.catch_up(self._store, database, position)
-        self._add_audit(database, audited=audited)
+        self._add(database, asked)
         self._clean(held)
         return True
 
-    def _fill(self, database: sqlite3.Connection, *, audited: bool) -> None:
+    def _fill(self, database: sqlite3.Connection, asked: Asked) -> None:
         builder.build(self._store, database)
-        self._add_audit(database, audited=audited)
+        self._add(database, asked)
 
-    def _add_audit(self, database: sqlite3.Connection, *, audited: bool) -> None:
-        """What takes a look at the whole log is put in where somebody asks: audit records, and the agents' health."""
+    def _add(self, database: sqlite3.Connection, asked: Asked) -> None:
+        """What takes a look at the whole log or at every file is put in where somebody asks.
+
+        That is: audit records, the agents' health, and the texts of the tasks.
+        """
+        if asked.searched:
+            from aof.stores.filesystem.index import text_table
+
+            text_table.refresh(self._store, database)
         here = databases.applied_position(database)
-        if here is not None and not _has(database, audited=audited):
+        if here is not None and asked.audited and not databases.is_audited(database):
             from aof.stores.filesystem.index import audit_table, health_table
 
             audit_table.fill(database, self._store.reader, here.seq)
             health_table.fill(database, self._store.reader, here.seq)
 
     @contextmanager
-    def _built(self, held: HeldLock, *, audited: bool = False) -> Iterator[sqlite3.Connection]:
+    def _built(self, held: HeldLock, asked: Asked) -> Iterator[sqlite3.Connection]:
         """A connection to a new file, which answers even if somebody deletes that file at once."""
         disk, temporary = self._store.disk, self._store.paths.temporary_file("index.sqlite")
         self._dirty(held)
@@ -166,7 +186,7 @@ class Cache:
         disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
             with closing(databases.connect(temporary)) as database:
-                self._fill(database, audited=audited)
+                self._fill(database, asked)
                 disk.rename(temporary, self._path)
                 self._clean(held)
                 yield database
@@ -198,8 +218,13 @@ class Cache:
             self._store.disk.overwrite(held.fd, _note(file), 0)
 
 
-def _has(database: sqlite3.Connection, *, audited: bool) -> bool:
-    return not audited or databases.is_audited(database)
+def _has(database: sqlite3.Connection, asked: Asked) -> bool:
+    if asked.searched:
+        from aof.stores.filesystem.index import text_table
+
+        if not text_table.is_fresh(database):
+            return False
+    return not asked.audited or databases.is_audited(database)
 
 
 def _has_ended(pid: int) -> bool:

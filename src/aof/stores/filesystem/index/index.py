@@ -54,7 +54,7 @@ class Index:
             end = (found[len(tasks) - 1][1], tasks[-1].id) if tasks and len(found) > len(tasks) else None
             return ports.Page(sum(by_status.values()), by_status, tasks, end)
 
-        return self._cache.ask(both)
+        return self._cache.ask(both, searched=query.search is not None)
 
     def shown(self, query: Query) -> tuple[dict[str, int], list[Shown], Place | None]:
         """The same for a list: counts, what a row needs of each task, and where the page ends if others follow."""
@@ -66,7 +66,7 @@ class Index:
             end = (page[-1].key, page[-1].id) if page and len(found) > len(page) else None
             return dict(database.execute(counts, values).fetchall()), page, end
 
-        return self._cache.ask(both)
+        return self._cache.ask(both, searched=query.search is not None)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""

@@ -120,33 +120,36 @@ def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
     values: dict[str, Any] = {}
     shared = list(_shared(query, values))
     every = [*shared, *_others(query, values)]
-    behind = tuple(_behind(query, values))
-    if not all(_storable(value) for value in values.values() if isinstance(value, str)):
-        every = shared = ["0"]
+    key = _relevance(query.search or "", values) if query.order == "relevance" else _KEYS[query.order]
+    behind = tuple(_behind(query, key, values))
+    for name, value in values.items():
+        if isinstance(value, str) and not _storable(value):
+            every = shared = ["0"]
+            values[name] = ""
     lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
     limit = -1 if query.limit is None else min(query.limit, _MOST) + 1  # one more tells whether others follow
     offset = min(query.offset, _MOST)
     counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
     lanes = [" AND ".join((lane, *behind)) for lane in lanes]
     values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
-    return counts, _page(query, lanes), values
+    return counts, _page(query, key, lanes), values
 
 
-def _page(query: Query, lanes: list[str]) -> str:
+def _page(query: Query, key: str, lanes: list[str]) -> str:
     way = " DESC" if query.reverse else ""
     by = "" if query.order == "id" else f"key{way}, "
-    columns = f"place, {_KEYS[query.order]} AS key, record"
+    columns = f"place, {key} AS key, record"
     inner = f"SELECT * FROM (SELECT {columns} FROM tasks WHERE {{}} ORDER BY {by}place{way} LIMIT :upto)"
     together = " UNION ALL ".join(map(inner.format, lanes))
     return f"SELECT record, key FROM ({together}) ORDER BY {by}{_NUMBER}{way} LIMIT :limit OFFSET :offset"
 
 
-def _behind(query: Query, values: dict[str, Any]) -> Iterator[str]:
+def _behind(query: Query, key: str, values: dict[str, Any]) -> Iterator[str]:
     """What comes after a place in the order."""
     if query.behind is None:
         return
     values["key"], values["number"] = query.behind[0], schema.place(schema.FOLDERS[0], query.behind[1])
-    yield f"({_KEYS[query.order]}, {_NUMBER}) {'<' if query.reverse else '>'} (:key, :number)"
+    yield f"({key}, {_NUMBER}) {'<' if query.reverse else '>'} (:key, :number)"
 
 
 def _counted(lanes: list[str]) -> str:
@@ -161,6 +164,7 @@ def _is_tallied(query: Query) -> bool:
             query.search is not None,
             query.parent_id is not None,
             query.priority is not None,
+            query.among is not None,
             query.unfinished,
             query.open_hops,
             query.open_handoffs,
@@ -237,12 +241,13 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
         values["tag"] = f"{schema.BETWEEN}{query.tag}{schema.BETWEEN}"
         yield "instr(tags, :tag) > 0"
     if query.search is not None:
-        values["words"] = words = query.search.casefold()
-        in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
-        yield f"(instr(words, :words) > 0{in_id})"
+        yield _found(query.search, values)
     if query.parent_id is not None:
         values["parent"] = query.parent_id
         yield "parent = :parent"
+    if query.among is not None:
+        numbers = (str(schema.place(schema.FOLDERS[0], task_id)) for task_id in query.among)
+        yield f"{_NUMBER} IN ({', '.join(numbers)})"
     if query.priority is not None:
         values["priority"] = priority_rank(query.priority)
         yield "CAST(substr(turn, 1, 1) AS INTEGER) = :priority"
@@ -256,6 +261,36 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
         if before is not None:
             values[f"{name}_before"] = before
             yield f"{column} < :{name}_before"
+
+
+def _named(text: str, values: dict[str, Any]) -> str:
+    """The condition for a text in the title or in the ID."""
+    values["words"] = words = text.casefold()
+    in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+    return f"instr(words, :words) > 0{in_id}"
+
+
+def _found(text: str, values: dict[str, Any]) -> str:
+    from aof._support.words import wanted
+    from aof.stores.filesystem.index import text_table
+
+    if sought := wanted(text):
+        values["match"] = text_table.match(sought)
+        return f"({_named(text, values)} OR {_NUMBER} IN (SELECT rowid FROM texts WHERE texts MATCH :match))"
+    return f"({_named(text, values)})"
+
+
+def _relevance(text: str, values: dict[str, Any]) -> str:
+    """The expression for the part that holds all that is sought, as in `stores.base.selection`."""
+    from aof._support.words import wanted
+    from aof.stores.filesystem.index import text_table
+
+    cases = [f"WHEN {_named(text, values)} THEN {len(text_table.COLUMNS)}"]
+    for place, column in enumerate(text_table.COLUMNS if (sought := wanted(text)) else ()):
+        values[f"in_{column}"] = text_table.match(sought, column)
+        found = f"SELECT rowid FROM texts WHERE texts MATCH :in_{column}"
+        cases.append(f"WHEN {_NUMBER} IN ({found}) THEN {len(text_table.COLUMNS) - place}")
+    return f"CASE {' '.join(cases)} ELSE 0 END"
 
 
 def _storable(text: str) -> bool:

@@ -57,7 +57,7 @@ class Paths:
         self.locks = f"{root}/locks"
         self.heads = f"{root}/locks/heads"
         self.revs = f"{root}/locks/revs"
-        self.waited = f"{root}/locks/waited"
+        self.waited = f"{root}/locks/ends"  # `waited` of earlier versions did not know children
         self.journal = f"{root}/locks/journal"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.flushed = f"{root}/locks/flushed"

@@ -57,7 +57,7 @@ class Recovery:
         if not self._log.durable:
             self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
-            self._waited.add(folded.task.depends_on if folded.task is not None else ())
+            self._waited.add(folded.task.ends if folded.task is not None else ())
             if not self._log.durable:
                 self._redo.unknown_runs(folded)
             if not self._log.durable and task_id in ahead:
@@ -90,7 +90,7 @@ class Recovery:
         self._forget_index()
         self._log.restate(floor=self.highest_rev())
         known = fold(event for _, lines in self._reader.proven(Position()) for _, event in lines)
-        self._waited.rebuild(edge for one in known.values() if one.task is not None for edge in one.task.depends_on)
+        self._waited.rebuild(edge for one in known.values() if one.task is not None for edge in one.task.ends)
         for task_id in [task_id for task_id in self._heads.ids() if task_id not in known]:
             self._heads.forget(task_id)
         for task_id, folded in known.items():

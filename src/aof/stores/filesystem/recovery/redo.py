@@ -131,8 +131,7 @@ class Redo:
     def _runs(self, task: Task, folded: Folded) -> None:
         if not folded.runs:
             return
-        if task.archived:
-            self._files.archive_runs(task.id)
+        self._files.move_runs(task.id, archived=task.archived)
         top = self._paths.run(task.id, archived=task.archived)
         self._make(top)
         for hop, runs in folded.by_hop().items():

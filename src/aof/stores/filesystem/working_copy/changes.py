@@ -31,7 +31,7 @@ PERSON = "hand"
 _MARK = b"<<<<<<< "
 _MERGING = "it holds the marks of a merge that nobody has settled"
 _ONE_SIDE = "Keep one side, and take the marks away"
-_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive ID'"
+_BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive ID' or 'aof unarchive ID'"
 
 
 class Found:

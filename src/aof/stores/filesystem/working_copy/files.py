@@ -135,9 +135,9 @@ class TaskFiles:
                 with suppress(FileNotFoundError):
                     self._disk.unlink(entry.path)
 
-    def archive_runs(self, task_id: str) -> None:
-        """The runs of an archived task are archived with it."""
-        self.move_folder(self._paths.run(task_id), self._paths.run(task_id, archived=True))
+    def move_runs(self, task_id: str, *, archived: bool) -> None:
+        """The runs of a task go into the archive with it, and come back with it."""
+        self.move_folder(self._paths.run(task_id, archived=not archived), self._paths.run(task_id, archived=archived))
 
     def keep_beside(self, path: str, keep: str) -> None:
         """Put a file aside under another name, where nothing of the same name is lost."""

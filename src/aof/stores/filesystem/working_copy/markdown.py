@@ -165,7 +165,7 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
         if archived:
             _put(own[0], "archived", archived)  # frozen for others; nobody has it yet
         return own[0]
-    found, body, text = _take_apart(data)
+    found, body, text = take_apart(data)
     if found is None:
         raise UnreadableTask("no frontmatter: the first line is not ---", "Start the file with `---` and `key: value`.")
     extra = {key: value for key, value in found.items() if key not in KEYS}
@@ -182,7 +182,7 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
 
 def parse_foreign(data: bytes) -> tuple[dict[str, Any], str, str | None]:
     """What a file holds that no task was ever written to: frontmatter (perhaps none), body and layout."""
-    found, body, text = _take_apart(data)
+    found, body, text = take_apart(data)
     return found or {}, body, text
 
 
@@ -276,7 +276,7 @@ def _as_json(data: bytes) -> tuple[bytes, int] | None:
     return b'{"%b}' % inner, end + 5
 
 
-def _take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:
+def take_apart(data: bytes) -> tuple[dict[str, Any] | None, str, str | None]:
     """Frontmatter (None when there is none), body, and the frontmatter's text if it is a person's."""
     try:
         opening = _OPENING.match(data)

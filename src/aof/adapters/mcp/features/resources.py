@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ReadResourceResult, Resource, ResourceTemplate, TextResourceContents
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from aof.adapters.mcp.sessions import Hub
 from aof.adapters.mcp.tools import spell
@@ -22,7 +23,7 @@ from aof.core.model.events import Event
 
 TASKS = "aof://tasks"
 _SNAPSHOT = "aof://snapshot"
-_JSON = "application/json"
+JSON = "application/json"
 _NOT_FOUND = -32002
 _URI = re.compile(r"aof://(?P<name>[a-z]+)(?:/(?P<id>[A-Za-z0-9-]+))?(?:\?status=(?P<status>[a-z-]+))?")
 _VIEWS = {"snapshot": ("snapshot", "The whole state, portable."), "org": ("org_show", "Agents, teams and roles.")}
@@ -30,9 +31,9 @@ _VIEWS = {"snapshot": ("snapshot", "The whole state, portable."), "org": ("org_s
 
 def resources() -> list[Resource]:
     """What can be read without knowing any ID."""
-    listed = Resource(uri=TASKS, name="tasks", description="All tasks, one line each.", mime_type=_JSON)
+    listed = Resource(uri=TASKS, name="tasks", description="All tasks, one line each.", mime_type=JSON)
     views = [
-        Resource(uri=f"aof://{name}", name=name, description=text, mime_type=_JSON)
+        Resource(uri=f"aof://{name}", name=name, description=text, mime_type=JSON)
         for name, (operation, text) in _VIEWS.items()
         if operation in BY_NAME
     ]
@@ -42,22 +43,23 @@ def resources() -> list[Resource]:
 def templates() -> list[ResourceTemplate]:
     """What can be read once something is known."""
     return [
-        ResourceTemplate(uri_template="aof://tasks/{id}", name="task", description="One task.", mime_type=_JSON),
+        ResourceTemplate(uri_template="aof://tasks/{id}", name="task", description="One task.", mime_type=JSON),
         ResourceTemplate(
-            uri_template="aof://tasks{?status}", name="tasks by status", description="Tasks.", mime_type=_JSON
+            uri_template="aof://tasks{?status}", name="tasks by status", description="Tasks.", mime_type=JSON
         ),
     ]
 
 
-async def read(hub: Hub, uri: str, caller: Caller) -> ReadResourceResult:
-    """The resource as JSON."""
+async def read(hub: Hub, uri: str, caller: Caller, revision: str) -> ReadResourceResult:
+    """The resource as JSON. A code of its own for what is not there is known before revision 2026-07-28 only."""
     try:
         result = await hub.ask(_ask, hub, uri, caller)
     except AofError as error:
-        data = msgspec.to_builtins(told(error, spell))
-        raise MCPError(_NOT_FOUND if error.kind == "not_found" else INVALID_PARAMS, error.message, data) from None
+        data = {"uri": uri, **msgspec.to_builtins(told(error, spell))}
+        missing = error.kind == "not_found" and revision not in MODERN_PROTOCOL_VERSIONS
+        raise MCPError(_NOT_FOUND if missing else INVALID_PARAMS, error.message, data) from None
     text = msgspec.json.encode(result).decode()
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 
 
 def _ask(hub: Hub, uri: str, caller: Caller) -> Any:

@@ -18,7 +18,7 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from aof.adapters.mcp.resources import touched
+from aof.adapters.mcp.features.resources import touched
 from aof.adapters.mcp.sessions import Hub
 from aof.app.faults import record
 

@@ -1,0 +1,114 @@
+"""`aof import` and `aof export`: tasks of other tools, lists of tasks, and whole data directories."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aof.adapters.cli.commands import data
+from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.spec.parser import UsageError
+from aof.adapters.cli.terminal.screen import Screen
+from aof.core.errors.base import NotFound
+
+_MOST_FILES = 5_000
+_MOST_BYTES = 10_000_000
+_SHOWN = 20  # lines of what did not map
+
+
+def import_any(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof import`: with `--from`, tasks; else a data directory."""
+    if not values.get("source"):
+        if values.get("dry_run"):
+            raise UsageError("--dry-run needs --from", "for example: aof import tasks.csv --from csv --dry-run")
+        return data.import_data(context, values)
+    report = context.fabric.import_tasks(
+        values["source"], files=_files(values["file"]), dry_run=values.get("dry_run", False)
+    )
+
+    def text(screen: Screen) -> None:
+        rows = [(one.source, one.task_id or "-", one.outcome, one.error or one.title) for one in report.items]
+        if rows:
+            screen.table(("SOURCE", "TASK", "OUTCOME", ""), rows, whole=True)
+        for one in report.not_mapped[:_SHOWN]:
+            screen.line(f"not mapped: {one.source}  {one.field}: {one.detail}")
+        if len(report.not_mapped) > _SHOWN:
+            screen.line(f"and {len(report.not_mapped) - _SHOWN} more; see --json")
+        would = "would be " if report.dry_run else ""
+        screen.line(f"{report.created} {would}created, {report.existing} here already, {report.refused} refused")
+
+    return Answer(report, text, 1 if report.refused else 0)
+
+
+def _files(path: str) -> list[dict[str, str]]:
+    """The text of a file, or of all Markdown files of a folder; links are not followed."""
+    if path == "-":
+        import sys
+
+        return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(_MOST_BYTES + 1))}]
+    top = Path(path)
+    if not top.is_dir():
+        return [{"name": top.name, "text": _decoded(path, _bytes(top, _MOST_BYTES))}]
+    found: list[dict[str, str]] = []
+    left = _MOST_BYTES
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for whole in (Path(folder, name) for name in sorted(names) if name.endswith(".md")):
+            if whole.is_symlink():
+                continue
+            content = _bytes(whole, left)
+            left -= len(content)
+            found.append({"name": str(whole.relative_to(top)), "text": _decoded(str(whole), content)})
+            if len(found) > _MOST_FILES:
+                raise UsageError(f"{path} has more than {_MOST_FILES:,} files", "name a folder with fewer")
+    if not found:
+        raise NotFound(f"there is no Markdown file in {path}", "name the folder of Backlog.md, such as backlog/")
+    return found
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except FileNotFoundError:
+        raise NotFound(f"there is no {path}", "check the path") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file that you may read") from None
+    if len(content) > most:
+        raise UsageError(f"{path} is too large: {_MOST_BYTES:,} bytes can be imported at once", "import it in parts")
+    return content
+
+
+def _decoded(path: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not text in UTF-8", "save it as UTF-8") from None
+
+
+def export_any(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof export`: with `--format`, tasks; else the data directory."""
+    given = dict(values)
+    path = given.pop("file", None)
+    if "format" not in given:
+        if path is None or given:
+            raise UsageError("'aof export' needs FILE or --format", "for example: aof export tasks.csv --format csv")
+        return data.export(context, {"file": path})
+    exported = context.fabric.export_tasks(given.pop("format"), **given)
+    if path in (None, "-"):
+        return Answer(exported, lambda screen: screen.block(exported.text.rstrip("\n")))
+    data.writable_file(path)
+    temporary = Path(f"{path}.{os.getpid()}.part")
+    temporary.write_text(exported.text, encoding="utf-8", newline="")
+    temporary.replace(path)
+    report = {name: one for name, one in msgspec.to_builtins(exported).items() if name != "text"} | {"file": path}
+
+    def text(screen: Screen) -> None:
+        screen.line(f"{exported.total} tasks written to {path}")
+        for name, count in exported.not_mapped.items():
+            screen.line(f"not in the table: {name} of {count}")
+
+    return Answer(report, text)

@@ -1,0 +1,1 @@
+"""Tasks from and to other tools."""

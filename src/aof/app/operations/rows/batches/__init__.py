@@ -1,0 +1,1 @@
+"""Rows of operations on many tasks at once."""

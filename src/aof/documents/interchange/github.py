@@ -1,0 +1,113 @@
+"""Reads GitHub issues as JSON, from `gh issue list --json …` or the REST API. Must not know any other tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aof.core.errors.base import InvalidInput
+from aof.core.model.kinds import Priority
+from aof.documents.interchange import model
+from aof.documents.interchange.model import ForeignTask, NotMapped, Reading, SourceFile
+
+_PRIORITIES: Final[Mapping[str, Priority]] = {
+    "critical": "critical", "urgent": "critical", "p0": "critical", "high": "high", "p1": "high",
+    "normal": "normal", "medium": "normal", "p2": "normal", "low": "low", "p3": "low",
+}  # fmt: skip
+_PRIORITY = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
+_WAITS = re.compile(r"^[\s>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
+_ADDRESS = re.compile(r"https?://[^/]+/(?:repos/)?([^/]+/[^/]+)/issues/\d+")
+_USED: Final = (
+    "number", "title", "body", "state", "stateReason", "state_reason", "labels", "assignees", "assignee", "milestone",
+    "url", "html_url", "createdAt", "created_at", "closedAt", "closed_at", "updatedAt", "updated_at", "author", "user",
+    "comments", "closed", "id", "node_id",
+)  # fmt: skip
+_ABOUT: Final = {
+    "url": ("html_url", "url"),
+    "createdAt": ("createdAt", "created_at"),
+    "closedAt": ("closedAt", "closed_at"),
+    "updatedAt": ("updatedAt", "updated_at"),
+}
+
+
+def read(files: list[SourceFile]) -> Reading | InvalidInput:
+    """Every issue; pull requests are none."""
+    reading = Reading([], [])
+    for file in files:
+        rows = model.decoded(file)
+        if isinstance(rows, InvalidInput):
+            return rows
+        rows = rows if isinstance(rows, list) else [rows]
+        for one in rows:
+            if not isinstance(one, dict) or not isinstance(one.get("number"), int):
+                return InvalidInput(
+                    f"{file.name[:80]} holds something that is not an issue with a number",
+                    "export them with: gh issue list --state all --limit 1000 --json "
+                    "number,title,body,state,stateReason,labels,assignees,milestone,url,createdAt,closedAt,comments",
+                )
+            if one.get("pull_request"):
+                reading.lost.append(NotMapped(f"#{one['number']}", "pull_request", "pull requests are not tasks"))
+            else:
+                reading.tasks.append(_issue(one))
+    return reading
+
+
+def _issue(given: dict[str, Any]) -> ForeignTask:
+    found = _ADDRESS.match(model.line(given.get("html_url") or given.get("url")))
+    place = found[1] if found else ""
+    task = model.new_task(f"{place}#{given['number']}", given.get("title"))
+    model.sections(task, (("", given.get("body")), ("Comments", _comments(given.get("comments")))))
+    closed = model.line(given.get("state")).lower() == "closed"
+    reason = model.line(given.get("stateReason") or given.get("state_reason")).lower()
+    if closed:
+        task.status = "cancelled" if reason in ("not_planned", "duplicate") else "done"
+    names = _names(given.get("labels"), "name")
+    model.set_tags(task, names)
+    for name in names:
+        found = _PRIORITY.fullmatch(name)
+        word = (found[1] if found else name).lower()
+        if word in _PRIORITIES:
+            task.priority = _PRIORITIES[word]
+    people = _names(given.get("assignees"), "login") or _names([given.get("assignee")], "login")
+    model.set_owner(task, people)
+    numbers = [one for row in _WAITS.findall(task.body) for one in re.findall(r"#(\d+)", row)]
+    task.depends_on = tuple(dict.fromkeys(f"{place}#{number}" for number in numbers))
+    task.about = {
+        name: model.line(next((given[one] for one in places if given.get(one)), ""))[:500]
+        for name, places in _ABOUT.items()
+        if any(given.get(one) for one in places)
+    }
+    milestone = given.get("milestone")
+    if isinstance(milestone, dict) and milestone.get("title"):
+        task.about["milestone"] = model.line(milestone["title"])[:200]
+    model.note_rest(task, {name: value for name, value in given.items() if name in _TELLING}, _USED)
+    return task
+
+
+_TELLING: Final = (
+    "sub_issues_summary",
+    "reactionGroups",
+    "projectItems",
+    "isPinned",
+    "locked",
+    "issue_dependencies_summary",
+)
+
+
+def _names(given: object, key: str) -> list[str]:
+    rows = given if isinstance(given, list) else []
+    return [name for one in rows if (name := model.line(one.get(key) if isinstance(one, dict) else one))]
+
+
+def _comments(given: object) -> str:
+    """Only `gh` gives comments themselves; the REST API gives their number."""
+    rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    said = []
+    for one in rows:
+        author = one.get("author") or one.get("user") or {}
+        name = model.line(author.get("login") if isinstance(author, dict) else author) or "unknown"
+        said.append(
+            f"{name}, {model.line(one.get('createdAt') or one.get('created_at'))}:\n{model.text(one.get('body'))}"
+        )
+    return "\n\n".join(said)

@@ -1,0 +1,179 @@
+"""A task as another tool has it, in the one shape that all readers make, and how its values are made to fit.
+
+Must not know any single tool, nor what becomes of a task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from aof.core.errors.base import InvalidInput
+from aof.core.model.ids import is_agent_name
+from aof.core.model.kinds import Priority
+from aof.core.model.times import end_of
+from aof.core.validation import limits
+
+Target = Literal["ready", "backlog", "blocked", "done", "cancelled"]
+MOST_TASKS: Final = 5_000
+MOST_BYTES: Final = 10_000_000
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of another tool: its name, from the folder that was given, and its text."""
+
+    name: str
+    text: str
+
+
+class NotMapped(msgspec.Struct, frozen=True, rename="camel"):
+    """Something of a source that has no place here: of which task, what, and what was done instead."""
+
+    source: str
+    field: str
+    detail: str
+
+
+class ForeignTask(msgspec.Struct, kw_only=True):
+    """One task of another tool. `key` is its ID there; edges are such keys too."""
+
+    key: str
+    title: str
+    body: str = ""
+    status: Target = "ready"
+    priority: Priority = "normal"
+    tags: tuple[str, ...] = ()
+    owner: str | None = None
+    due: str | None = None
+    depends_on: tuple[str, ...] = ()
+    parent: str | None = None
+    acceptance: tuple[str, ...] = ()
+    about: dict[str, Any] = {}
+    lost: list[NotMapped] = []
+
+    def lose(self, field: str, detail: str) -> None:
+        """Note that something did not map."""
+        self.lost.append(NotMapped(self.key, field, detail))
+
+
+class Reading(msgspec.Struct):
+    """What was read: tasks, and what did not map of the source as a whole."""
+
+    tasks: list[ForeignTask]
+    lost: list[NotMapped] = []
+
+
+def new_task(key: object, title: object) -> ForeignTask:
+    """A task with its ID there and a title that fits on one line."""
+    name = line(key)[: limits.ITEM]
+    task = ForeignTask(key=name, title=line(title) or name, lost=[], about={})
+    if len(task.title) > limits.TITLE:
+        task.lose("title", f"cut to {limits.TITLE} characters")
+        task.title = f"{task.title[: limits.TITLE - 1]}…"
+    return task
+
+
+def line(value: object) -> str:
+    """A value as text on one line."""
+    return " ".join(_CONTROL.sub(" ", "" if value is None else str(value)).split())
+
+
+def text(value: object) -> str:
+    """A value as text that a file can hold."""
+    return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else ""
+
+
+def sections(task: ForeignTask, parts: Iterable[tuple[str, object]]) -> None:
+    """Make the body of headed parts; the first one needs no heading. Empty ones are left out."""
+    found = [(heading, text(part).strip()) for heading, part in parts]
+    kept = [(f"## {heading}\n\n" if heading else "") + part for heading, part in found if part]
+    body = "\n\n".join(kept)
+    if len(body) > limits.BODY:
+        task.lose("description", f"cut to {limits.BODY:,} characters")
+        body = body[: limits.BODY - 1]
+    task.body = f"{body}\n" if body else ""
+
+
+def listed(value: object) -> list[str]:
+    """A list of texts, from a list or from text with commas."""
+    if isinstance(value, str):
+        value = value.split(",")
+    return [one for item in value if (one := line(item))] if isinstance(value, list | tuple) else []
+
+
+def set_tags(task: ForeignTask, values: Iterable[str]) -> None:
+    """The tags, as many and as long as a task may have."""
+    found = list(dict.fromkeys(one[: limits.ITEM] for one in values if one))
+    if len(found) > limits.ITEMS:
+        task.lose("tags", f"only the first {limits.ITEMS} of {len(found)}")
+    task.tags = tuple(found[: limits.ITEMS])
+
+
+def set_owner(task: ForeignTask, names: list[str]) -> None:
+    """The first of the people it is assigned to owns the task; an assignment there does not bind an agent here."""
+    found = [name.lstrip("@") for name in names]
+    if not found:
+        return
+    if is_agent_name(found[0]):
+        task.owner = found[0]
+    else:
+        task.lose("assignee", f"{found[0][:80]!r} cannot be a name here")
+    if len(found) > 1:
+        task.lose("assignee", f"only the first of {len(found)} owns the task")
+
+
+def set_priority(task: ForeignTask, value: object, known: Mapping[str, Priority]) -> None:
+    """The priority by the tool's own words."""
+    word = line(value).lower()
+    if not word:
+        return
+    if word in known:
+        task.priority = known[word]
+    else:
+        task.lose("priority", f"{word[:80]!r} is unknown and became {task.priority}")
+
+
+def set_status(task: ForeignTask, value: object, known: Mapping[str, Target], inexact: Mapping[str, str]) -> None:
+    """The status by the tool's own words; `inexact` says of some what gets lost."""
+    word = line(value).lower().replace("_", "-").replace(" ", "-")
+    if not word:
+        return
+    if word not in known:
+        task.lose("status", f"{word[:80]!r} is unknown and became {task.status}")
+        return
+    task.status = known[word]
+    if word in inexact:
+        task.lose("status", f"{word} became {task.status}: {inexact[word]}")
+
+
+def set_due(task: ForeignTask, value: object) -> None:
+    """The due date, as a day or a moment."""
+    said = line(value)
+    if not said:
+        return
+    try:
+        end_of(said[: limits.ITEM])
+    except (ValueError, OverflowError):
+        task.lose("due", f"{said[:80]!r} is not a day or a moment")
+    else:
+        task.due = said
+
+
+def note_rest(task: ForeignTask, given: Mapping[str, Any], used: Iterable[str]) -> None:
+    """What a reader did not use and what says something is lost, by name."""
+    for name in sorted(set(map(str, given)) - set(used)):
+        if given.get(name) not in (None, "", [], {}, False):
+            task.lose(line(name)[:80], "has no place here")
+
+
+def decoded(file: SourceFile) -> Any:
+    """The JSON of a file, or what is wrong with it."""
+    try:
+        return msgspec.json.decode(file.text.lstrip("\ufeff").encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        return InvalidInput(f"{file.name[:80]} is not JSON: {str(error)[:200]}", "give the file as the tool wrote it")

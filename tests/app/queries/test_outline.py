@@ -1,0 +1,50 @@
+"""One task in short, as agents read it: small, and nothing that they need is missing."""
+
+from __future__ import annotations
+
+import json
+
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
+from aof.testing import memory_fabric
+from tests.support.workflows import REVIEW
+
+SMALL = 1_500  # characters
+
+
+def test_a_small_gated_task_is_short_as_a_tool_and_whole_when_asked_or_anywhere_else() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    brief = "Add a refresh endpoint.\n\n- keep the old one\n- document both\n"
+    task = fabric.create("Add refresh endpoint", brief=brief, workflow="review", acceptance=["tests pass"]).task_id
+    fabric.complete(task, hop="implement", outcome="complete", agent="ada", summary="Built it, 12 tests.")
+    run = fabric.claim(task, agent="rita").run_id
+
+    show = BY_NAME["show"]
+    short = perform(fabric, show, parameters(show, {"taskId": task}, tool=True), Caller("rita"))
+    assert len(json.dumps(short)) < SMALL
+    assert brief.strip() in short["body"]
+    assert "Built it, 12 tests." in short["body"]
+    assert (short["acceptance"], short["status"]) == (("tests pass",), "in-progress")
+    assert [(hop["id"], hop["status"]) for hop in short["workflow"]["hops"]] == [
+        ("implement", "done"),
+        ("code-review", "running"),
+        ("ship", "waiting"),
+    ]
+    assert short["workflow"]["hops"][1]["runId"] == run
+
+    whole = fabric.show(task)
+    assert perform(fabric, show, parameters(show, {"taskId": task, "full": True}, tool=True), Caller("rita")) == whole
+    assert perform(fabric, show, parameters(show, {"taskId": task}), Caller("rita")) == whole
+    assert "template" in whole["workflow"]
+
+
+def test_what_is_cut_is_named() -> None:
+    fabric = memory_fabric()
+    task = fabric.create("Long", brief="x" * 10_000).task_id
+    for _ in range(5):
+        fabric.release(task, run=fabric.claim(task, agent="ada").run_id)
+    short = fabric.show(task, full=False)
+    assert short["cut"] == ["attempts", "body"]
+    assert [run["attempt"] for run in short["attempts"]] == [3, 4, 5]
+    assert len(short["body"]) < 5_000
+    assert "cut" not in fabric.show(fabric.create("Short").task_id, full=False)
