@@ -170,6 +170,7 @@ class ChannelSettings(Section):
     agent: tuple[str, ...] = ()
     sla: bool = True
     handoff: bool = True
+    mail: bool = True
     batch: float = 10.0
     quiet: float = 3600.0
     details: bool = True

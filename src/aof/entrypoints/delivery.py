@@ -90,7 +90,12 @@ def _configured(root: str, given: ChannelSettings, environment: Mapping[str, str
         raise _unusable(f"batch of channel {given.name} is 0 to 3600 seconds, quiet 0 to 604800")
     address = Address(root, url=given.url, variable=given.url_env, file=given.url_file, environment=environment)
     rules = Rules(
-        statuses=given.status, priorities=given.priority, agents=given.agent, sla=given.sla, handoffs=given.handoff
+        statuses=given.status,
+        priorities=given.priority,
+        agents=given.agent,
+        sla=given.sla,
+        handoffs=given.handoff,
+        mail=given.mail,
     )
     plan = DeliveryPlan(name=given.name, rules=rules, batch=given.batch, quiet=given.quiet, details=given.details)
     return Configured(plan, address, of_channel(given.name, address.shown, address.digest))

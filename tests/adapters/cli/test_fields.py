@@ -144,3 +144,18 @@ def test_a_short_form_of_an_option_still_means_the_same_beside_new_ones(aof: Aof
     aof("claim", "001", "--agent", "ada")
     assert aof("complete", "001", "--agent", "ada", "--summ", "all done").code == 0
     assert "all done" in aof("show", "001", "--json").data["body"]
+
+
+def test_a_file_that_never_ends_is_not_read_to_its_end(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aof.adapters.cli.spec.values._LARGEST", 1_000)
+    Path("large.jsonl").write_text("talk\n" * 300)
+    endless = "/dev/zero"
+    for words in (("send", "large.jsonl"), ("send", endless), ("job", "add", "x", "--file", endless)):
+        refused = aof(*words, "--json")
+        assert (refused.code, refused.error["code"]) == (2, "payload_too_large"), words
+        assert "1,000 bytes" in refused.error["message"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("x" * 2_000))
+    assert aof("create", "x", "--brief", "-", "--json").error["code"] == "payload_too_large"
+    Path("small.jsonl").write_text("talk\n" * 3)
+    assert aof("send", "small.jsonl", "--json").code == 0
+    assert aof("list", "--json").data["total"] == 0

@@ -467,3 +467,16 @@ def test_what_an_agent_says_it_works_on_counts_until_its_work_changes(fabric: Fa
     fabric.complete(task, agent="ada")
     fabric.worklog_show()
     assert "Now Working (ada): idle\n" in worklog.read_text()
+
+
+def test_an_entry_names_its_session_at_once_as_it_does_later(fabric: Fabric, worklog: Path, clock: FakeClock) -> None:
+    for day in (1, 2):
+        for posted in (
+            fabric.worklog_decide("Use SQLite", owner="ada"),
+            fabric.worklog_add("handoff.posted", agent="ada", subject="parser", quick=True, next_owner="bob"),
+        ):
+            assert posted.payload["session"] == day
+            shown = {one["event_id"]: one["payload"]["session"] for one in fabric.worklog_show().entries}
+            assert shown[posted.event_id] == day
+        worklog.write_text(worklog.read_text() + "\n## Notes\n\nA section that is no session.\n")
+        clock.sleep(86_400)

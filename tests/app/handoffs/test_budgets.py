@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,40 @@ def test_a_folder_counts_with_all_its_files_and_locked_paths_count_too(root: Pat
         shop.fabric.complete(task_id, actor="ada", deliverables=["outputs/a.txt"])
     shop.fabric.unlock("src/a", task_id=task_id, actor="ada")
     shop.fabric.complete(task_id, actor="ada", deliverables=["outputs/a.txt"])
+
+
+@pytest.mark.parametrize("noticed", ["lease", "session"])
+@pytest.mark.parametrize(("lines", "status"), [(5, "review"), (6, "blocked")])
+def test_a_result_that_a_worker_left_in_a_file_is_held_to_its_budget(
+    root: Path, noticed: str, lines: int, status: str
+) -> None:
+    shop = Workshop(root, level=1, limits={"files": 2, "lines": 10})
+    task_id = shop.running()
+    run = shop.fabric.get(task_id).last_run
+    result = {
+        "protocolVersion": 1,
+        "taskId": task_id,
+        "agentId": "ada",
+        "runId": run,
+        "completedAt": "2026-03-02T09:01:00.000Z",
+        "outcome": "done",
+        "deliverables": shop.deliver(task_id, a=5, b=lines),
+    }
+    (root / "runs" / task_id / "run_result.json").write_text(json.dumps(result))
+    if noticed == "lease":
+        shop.clock.sleep(90_000)
+        shop.fabric.recover()
+    else:
+        shop.fabric.session_end(agent="ada")
+    task = shop.fabric.get(task_id)
+    assert task.status == status
+    if status == "blocked":
+        assert task.blocked is not None
+        assert task.blocked.reason.startswith("over budget")
+        (ruled,) = shop.checks(task_id)
+        assert (ruled["point"], ruled["outcome"], ruled["agent"]) == ("lines", "blocked", "ada")
+    else:
+        assert shop.checks(task_id) == []
 
 
 def test_a_link_out_of_the_tasks_folder_is_not_followed(root: Path, tmp_path: Path) -> None:

@@ -167,9 +167,17 @@ def test_refusals_are_on_record_with_their_codes(room: Room) -> None:
         ("invalid", {"type": "delegation", "to": ["bob"]}),
         ("invalid", {"type": "sequential", "to": ["bob", "cem"]}),
         ("invalid", {"type": "sequential", "to": ["ada"]}),
+        ("invalid", {"type": "sideways", "to": ["bob"]}),
+        ("invalid", {"type": "broadcast", "to": ["bob"], "aggregation": "most"}),
+        ("task_not_found", {"type": "broadcast", "to": ["bob"], "task_id": "TASK-2020-01-01-999"}),
+        ("task_not_found", {"type": "broadcast", "to": ["bob"], "task_id": "no such"}),
     ]
     for code, given in calls:
-        refuses(code, fabric.handoff_new, task_id=task_id, from_agent="ada", reason="r", **given)
+        asked = {"task_id": task_id, "from_agent": "ada", "reason": "r"} | given
+        refuses(code, fabric.handoff_new, **asked)
+    recorded = told(fabric, kind="handoff.refused")
+    assert [event.task_id for event in recorded[-3:]] == [task_id, "TASK-2020-01-01-999", ""]
+    assert {event.payload["agent"] for event in recorded} == {"ada"}
     assert [event.payload["code"] for event in told(fabric, kind="handoff.refused")] == [code for code, _ in calls]
     assert room.front(task_id)["rev"] == fabric.get(task_id).rev
 

@@ -272,6 +272,44 @@ def test_a_change_by_hand_that_makes_no_sense_is_refused_with_the_name_of_the_jo
         assert made(fabric) == []
 
 
+def test_one_bad_job_is_told_and_left_alone_and_the_others_run(root: Path, clock: FakeClock) -> None:
+    with open_fabric(root, actor="pm", clock=clock) as fabric:
+        for name in ("bad", "good", "worse"):
+            fabric.job_add(name, title=name.title(), cron="@hourly")
+        edit(root, '"cron": "@hourly"', '"cron": "61 * * * *", "mine": "keep this"')
+        clock.sleep(HOUR)
+        assert len(occasions(fabric, dry_run=True)) == 2
+        assert occasions(fabric) == ["job good: 2026-03-02T10:00:00.000Z", "job worse: 2026-03-02T10:00:00.000Z"]
+        assert sorted(made(fabric)) == ["Good", "Worse"]
+        assert "keep this" in (root / "jobs.json").read_text(), "what somebody has written stays"
+        (found,) = fabric.doctor().advice
+        assert found.code == "jobs_unreadable"
+        assert "job 'bad'" in found.detail
+        listed = fabric.job_list()
+        assert [one.job_id for one in listed.jobs] == ["good", "worse"]
+        assert list(listed.unusable) == ["bad"]
+        for call in (fabric.job_show, fabric.job_run, fabric.job_pause):
+            with pytest.raises(UnreadableJobs, match="bad"):
+                call("bad")
+        with pytest.raises(JobExists):
+            fabric.job_add("bad", title="Again", cron="@hourly")
+        fabric.job_rm("bad")
+        assert list(json.loads((root / "jobs.json").read_text())["jobs"]) == ["good", "worse"]
+        assert fabric.doctor().ok
+        assert fabric.doctor().advice == ()
+
+
+def test_a_bad_job_that_was_corrected_goes_on_where_it_was(root: Path, clock: FakeClock) -> None:
+    with open_fabric(root, actor="pm", clock=clock) as fabric:
+        fabric.job_add("hourly", title="Check", cron="@hourly")
+        edit(root, '"@hourly"', '"never"')
+        clock.sleep(HOUR)
+        assert occasions(fabric) == []
+        edit(root, '"never"', '"@hourly"')
+        assert len(occasions(fabric)) == 1
+        assert made(fabric) == ["Check"]
+
+
 def test_turning_a_job_back_in_its_file_creates_no_second_task(root: Path, clock: FakeClock) -> None:
     with open_fabric(root, actor="pm", clock=clock) as fabric:
         fabric.job_add("hourly", title="Check", cron="@hourly")
@@ -282,7 +320,7 @@ def test_turning_a_job_back_in_its_file_creates_no_second_task(root: Path, clock
         assert made(fabric) == ["Check"]
 
 
-@pytest.mark.parametrize("damage", ["{", '{"rev": 1, "jobs": []}', "[]", '{"rev": 9, "jobs": {"a": {"id": "b"}}}'])
+@pytest.mark.parametrize("damage", ["{", '{"rev": 1, "jobs": []}', "[]", '{"rev": 9, "jobs": {}, "x": 1}'])
 def test_a_file_that_cannot_be_read_is_left_alone_and_told_and_everything_else_goes_on(
     root: Path, clock: FakeClock, damage: str
 ) -> None:

@@ -133,6 +133,27 @@ def test_a_task_that_waits_past_its_sla_is_news_when_the_channel_takes_such(room
     assert deaf.channel.sent == []
 
 
+def test_mail_that_nobody_answered_is_news_when_the_channel_takes_such(room: Room) -> None:
+    desk, deaf, others = Desk(room), Desk(room), Desk(room)
+    box = desk.box(rules=Rules(statuses=()))
+    silent = (deaf.box(name="deaf", rules=Rules(mail=False)), others.box(name="others", rules=Rules(agents=("eve",))))
+    fabric = room.fabric
+    sent = fabric.mail_send("bob", "Port?", priority="P0", type="request", body="secret words").message_id
+    fabric.turn_began("bob", "test")
+    fabric.turn_ended("bob", "test")
+    assert [one.action for one in fabric.tick().actions] == ["mail_escalate"]
+    room.task("blocked")
+    for one in (box, *silent):
+        one.step(now_or_never=True)
+        one.step(now_or_never=True)
+    ((subject, text),) = desk.channel.sent
+    assert subject == f"demo: {sent} nobody answered this message, it is escalated"
+    assert "Port?" in text
+    assert "bob" in text
+    assert "secret words" not in text
+    assert not any(sent in text for _, text in (*deaf.channel.sent, *others.channel.sent))
+
+
 def test_only_the_newest_of_a_task_is_told_and_the_same_not_twice_within_the_quiet_time(
     desk: Desk, clock: FakeClock
 ) -> None:

@@ -14,7 +14,7 @@ from aof.core.validation import limits
 from aof.documents.conflicts.commands import Object
 from aof.documents.worklog import commands, envelope, wording
 from aof.documents.worklog.model import ARCHIVE, CHARTER, NAME, PATH, EventType
-from aof.documents.worklog.parser import parse, parse_entry
+from aof.documents.worklog.parser import last_session, parse, parse_entry
 from aof.documents.worklog.session_id import session_id
 from aof.ports.store import Scope
 
@@ -166,14 +166,16 @@ class WorklogService:
     def _post(self, command: Any) -> EntryEnvelope:
         done = self._dispatcher.dispatch(command)
         event = done.events[-1]
-        entry = parse_entry(event.payload["text"], event.timestamp[:10])
-        (found,) = envelope.envelopes([entry], self._session())
+        session, number = self._session()
+        entry = parse_entry(event.payload["text"], event.timestamp[:10], number)
+        (found,) = envelope.envelopes([entry], session)
         kind = event.payload["type"]
         return found if found.event_type == kind else _retyped(found, kind)
 
-    def _session(self) -> str:
+    def _session(self) -> tuple[str, int]:
+        """The charter's name for the session, and its number in the WORKLOG."""
         with self._environment.store.unit(Scope()) as unit:
-            return session_id(unit.document(CHARTER))
+            return session_id(unit.document(CHARTER)), last_session(unit.document(PATH))
 
     def worklog_now(
         self,

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import get_args
 
 import msgspec
 
 from aof.app.commands.dispatcher import values
 from aof.app.handoffs import chain, handoff_results, lookup
+from aof.app.messages import router
+from aof.core.errors.base import AofError
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
+from aof.core.handoffs.lifecycle.command import refused
 from aof.core.handoffs.lifecycle.proposal import HandoffProposal
-from aof.core.model.org_chart import HUMAN
+from aof.core.model.handoffs import record as r
+from aof.core.model.handoffs.history import TransferMode
+from aof.core.model.ids import is_task_id
+from aof.core.model.org_chart import HUMAN, Risk
+from aof.core.validation import limits
 from aof.ports.lists import Query
 
 TYPE_CHECKING = False
@@ -89,6 +98,9 @@ class HandoffService:
             "budget": budget,
             "deadline": deadline,
         }
+        with self._refusals_recorded(initiation.Initiate.operation, task_id, from_agent or actor):
+            _choose(proposal | {"transfer_mode": transfer_mode})
+            self._environment.lookup.resolve(task_id)
         asked = values(HandoffProposal, proposal)
         done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
@@ -270,6 +282,17 @@ class HandoffService:
         full = self._environment.lookup.resolve(task_id)
         return chain.drawn(full, self.handoff_list(task=full))
 
+    @contextmanager
+    def _refusals_recorded(self, operation: str, task_id: str, agent: str | None) -> Iterator[None]:
+        """Record why there is no command at all; what a command refuses, it records itself."""
+        try:
+            yield
+        except AofError as refusal:
+            here, actor = self._environment, self._dispatcher.actor
+            draft = refused(operation, task_id if is_task_id(task_id) else "", agent or actor, refusal)
+            router.record(here.store, here.clock, draft, actor)
+            raise
+
     def _on_task(self, kind: type[initiation.Initiate], task_id: str, /, **given: Any) -> Done:
         done = self._dispatcher.on_task(kind, task_id, **given)
         if done.decision.refusal is not None:
@@ -288,6 +311,15 @@ class HandoffService:
     def _records(self, done: Done) -> tuple[Handoff, ...]:
         assert done.task is not None
         return self._environment.store.handoffs((done.task,))
+
+
+def _choose(given: dict[str, Any]) -> None:
+    """Refuse a word that is none of those to choose from."""
+    kinds = {"type": r.HandoffType, "on_timeout": r.OnTimeout, "aggregation": r.Aggregation}
+    kinds |= {"risk": Risk, "transfer_mode": TransferMode}
+    for name, kind in kinds.items():
+        if isinstance(given[name], str) and (problem := limits.choice(name, given[name], get_args(kind))):
+            raise problem
 
 
 def _known(**given: Any) -> dict[str, Any]:

@@ -38,11 +38,13 @@ def read(here: Environment, *, catch_up: bool = True) -> JobsFile:
 def problems(here: Environment) -> Iterator[Problem]:
     """What keeps jobs from running: a file that cannot be used, and occasions that no task came of."""
     try:
-        jobs = read(here, catch_up=False).jobs
+        file = read(here, catch_up=False)
     except AofError as error:
         yield Problem(error.code, PATH, error.message, error.hint)
         return
-    for job in jobs.values():
+    for one in file.unusable.values():
+        yield Problem(one.error.code, PATH, one.error.message, one.error.hint)
+    for job in file.jobs.values():
         if job.last is not None and job.last.error is not None:
             detail = f"job '{job.id}' could not create the task of {job.last.occasion}: {job.last.error}"
             yield Problem("job_failed", PATH, detail, f"see 'aof job show {job.id}'")

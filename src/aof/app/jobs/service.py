@@ -42,9 +42,10 @@ class JobShown(Result, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobList(Result, frozen=True, kw_only=True):
-    """All jobs, by name, without the outcomes of single items."""
+    """All jobs, by name, without the outcomes of single items; and why others cannot be used, by their names."""
 
     jobs: tuple[JobShown, ...]
+    unusable: dict[str, str]
 
 
 class JobRan(Result, frozen=True, kw_only=True):
@@ -121,8 +122,9 @@ class JobService:
 
     def job_list(self) -> JobList:
         """All jobs, by name."""
-        jobs = sorted(read(self._environment).jobs.items())
-        return JobList(jobs=tuple(self._shown(job, whole=False) for _, job in jobs))
+        file = read(self._environment)
+        shown = tuple(self._shown(job, whole=False) for _, job in sorted(file.jobs.items()))
+        return JobList(jobs=shown, unusable={name: one.error.message for name, one in sorted(file.unusable.items())})
 
     def job_show(self, job_id: str) -> JobShown:
         """One job, with what has come of each item of a batch."""

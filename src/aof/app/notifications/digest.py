@@ -17,7 +17,12 @@ SHOWN: Final = 20  # pieces of news in one message
 _TITLE, _REASON, _NAME = 100, 200, 60  # characters
 _MENTION: Final = re.compile(r"@(?=\w)")
 _COMMAND: Final = re.compile(r"<(?=[!@#])")
-_WORDS: Final = {"sla": "waits too long in", "handoff": "nobody answered its handoff, it is in", "status": "is now in"}
+_WORDS: Final = {
+    "sla": "waits too long in",
+    "handoff": "nobody answered its handoff, it is in",
+    "status": "is now in",
+    "mail": "nobody answered this message, it is",
+}
 
 
 def digest(project: str, news: Sequence[Notification], more: int = 0, *, details: bool = True) -> tuple[str, str]:
@@ -26,7 +31,8 @@ def digest(project: str, news: Sequence[Notification], more: int = 0, *, details
     if total == 1:
         subject = f"{_plain(project, _NAME)}: {news[0].task_id} {_WORDS[news[0].kind]} {news[0].status}"
     else:
-        subject = f"{_plain(project, _NAME)}: {total} tasks need a look"
+        what = "tasks and messages" if any(one.kind == "mail" for one in news) else "tasks"
+        subject = f"{_plain(project, _NAME)}: {total} {what} need a look"
     lines = [line for one in news[:SHOWN] for line in _lines(one, details=details)]
     left = total - min(len(news), SHOWN)
     if left:

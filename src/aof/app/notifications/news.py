@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from aof.core.documents.mailbox.facts import ESCALATED
 from aof.core.model.events import Event
 from aof.core.model.task import Task
 from aof.ports.notifier import Kind, Notification
 
+Look = Callable[[str], Task]
 _KINDS: Final[dict[str, Kind]] = {
     "task.transitioned": "status",
     "task.sla_alert": "sla",
@@ -19,7 +21,29 @@ _KINDS: Final[dict[str, Kind]] = {
 
 def is_news(event: Event) -> bool:
     """Whether the event may be news for somebody."""
-    return event.type in _KINDS or "notify" in event.payload
+    return event.type in _KINDS or event.type == ESCALATED or "notify" in event.payload
+
+
+def told(event: Event, look: Look) -> Notification:
+    """What such an event says. `look` finds a task as it is now, and raises where it cannot."""
+    return _of_mail(event) if event.type == ESCALATED else news_of(event, look(event.task_id))
+
+
+def _of_mail(event: Event) -> Notification:
+    """A message that its receiver did not answer in time."""
+    payload = event.payload
+    return Notification(
+        task_id=payload["messageId"],
+        title=payload["text"],
+        from_status="unread",
+        status="escalated",
+        actor=event.actor,
+        timestamp=event.timestamp,
+        seq=event.seq,
+        kind="mail",
+        priority="high",
+        agent=payload["agent"],
+    )
 
 
 def news_of(event: Event, task: Task) -> Notification:
@@ -46,6 +70,3 @@ def news_of(event: Event, task: Task) -> Notification:
 
 def _concerned(task: Task) -> str | None:
     return task.lease.agent if task.lease is not None else task.routing.agent
-
-
-Look = Callable[[str], Task]

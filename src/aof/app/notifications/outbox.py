@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from aof.app.notifications.digest import SHOWN, digest
-from aof.app.notifications.news import Look, is_news, news_of
+from aof.app.notifications.news import Look, is_news, told
 from aof.app.notifications.rules import Rules
 from aof.core.errors.base import AofError
 from aof.core.model.times import iso
@@ -122,7 +122,7 @@ class Outbox:
             if not is_news(event):
                 continue
             try:
-                news = news_of(event, self._look(event.task_id))
+                news = told(event, self._look)
             except AofError:  # the task is gone, or its file cannot be read: who asks for it is told
                 continue
             if not self.plan.rules.take(news) or self._repeats(news, known):

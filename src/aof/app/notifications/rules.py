@@ -20,10 +20,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     sla: bool = True
     handoffs: bool = True
+    mail: bool = True
 
     def take(self, news: Notification) -> bool:
         """Whether this is for the channel."""
-        wanted = {"status": news.status in self.statuses, "sla": self.sla, "handoff": self.handoffs}[news.kind]
+        taken = {"status": news.status in self.statuses, "sla": self.sla, "handoff": self.handoffs, "mail": self.mail}
+        wanted = taken[news.kind]
         return wanted and (not self.priorities or news.priority in self.priorities) and self._concerns(news)
 
     def _concerns(self, news: Notification) -> bool:

@@ -99,6 +99,12 @@ def _agents(scene: Scene, life: Life) -> Iterator[Edge]:
             moved = handoff.answered_at or handoff.created_at
             why = f"{child.task.id} was handed to {handoff.to_agent}"
             yield _edge("spawned_subagent", handoff.to_agent, _HANDED[handoff.state], handoff.created_at, moved, why)
+    for handoff in life.handoffs.values():
+        if handoff.parent_task_id is None:  # the task itself, or a part of it, has gone to another agent
+            moved = handoff.answered_at or handoff.created_at
+            yield _edge(
+                "spawned_subagent", handoff.to_agent, _HANDED[handoff.state], handoff.created_at, moved, handoff.id
+            )
 
 
 def _artifacts(life: Life) -> Iterator[Edge]:

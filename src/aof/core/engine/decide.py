@@ -22,7 +22,7 @@ from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.org import guard, session_gates
-from aof.core.org.budgets import enforcement
+from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import completion, delivery, lease, progress, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
@@ -42,6 +42,7 @@ from aof.core.workflows import control, failures
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "allow_open_children")
 _NAME: Final = 128
+_APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
 
 
@@ -128,8 +129,15 @@ def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
     refusal = _unheard(records, command) or _forbidden(records, command)
     if refusal is not None:
         return refusal
-    verdict = _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    if isinstance(command, _APPLY_RESULTS):
+        within = reported.limited(records, command.task_id)
+        return within.recorded(_by_rule(within.records, command, now))
+    verdict = _by_rule(records, command, now)
     return _before_children(records, command, verdict) or _over_budget(records, command, verdict, now) or verdict
+
+
+def _by_rule(records: Records, command: c.OnTask, now: int) -> Verdict:
+    return _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
 
 
 def _not_for_caller(records: Records, command: c.OnTask) -> AofError | None:

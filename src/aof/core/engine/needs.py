@@ -17,7 +17,7 @@ from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Needs, Records
 from aof.core.model.task import Task
 from aof.core.org import capacity, rights
-from aof.core.org.budgets import enforcement
+from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import reported_result
 from aof.core.tasks import declared, manual_edit
 from aof.core.tasks.cancellation import topmost
@@ -255,13 +255,15 @@ def _expire(command: c.OnTask, known: Known) -> Needs:
     base = _cancelling(command, known) if cancelled else _ending(command, known)
     running = _running(command, known)
     files = reported_result.referred(known.records, command.task_id)
-    return msgspec.structs.replace(base, heartbeats=running, results=running, files=files)
+    sizes = reported.sizes(known.records, command.task_id)
+    return msgspec.structs.replace(base, heartbeats=running, results=running, files=files, sizes=sizes)
 
 
 def _timing_out(command: c.OnTask, known: Known) -> Needs:
     """A hop whose run has reported is ended by that."""
     running, files = _running(command, known), reported_result.referred(known.records, command.task_id)
-    return msgspec.structs.replace(_ending(command, known), results=running, files=files)
+    sizes = reported.sizes(known.records, command.task_id)
+    return msgspec.structs.replace(_ending(command, known), results=running, files=files, sizes=sizes)
 
 
 def _dependency(command: c.AddDependency, _known: Known) -> Needs:

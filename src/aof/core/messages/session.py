@@ -9,6 +9,7 @@ from aof.core.errors.base import AofError
 from aof.core.model.commands import Decide, Expire, Fail, NeedsOf, OwnRule, Settle
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Lease, Task
+from aof.core.org.budgets import reported
 from aof.core.runs.authentication import lease_of, unproven
 from aof.core.runs.reported_result import apply_reported, referred
 from aof.core.tasks import graph
@@ -29,7 +30,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         task = known.tasks.get(self.task_id)
         reviewed = task is None or task.metadata.get("reviewRequired") is not False
         if self.run is None and reviewed and (task is None or not task.gated):
-            return Needs(write=own, results=own, files=referred(known, self.task_id))
+            sizes = reported.sizes(known, self.task_id)
+            return Needs(write=own, results=own, files=referred(known, self.task_id), sizes=sizes)
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
@@ -40,7 +42,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         lease = lease_of(task, self.run) if self.run is not None else None
         if lease is not None and (refusal := unproven(task, lease, self)):
             return refusal
-        return self._of_hop(records, task, now, decide) if task.gated else self._of_task(records, task, now, decide)
+        ended = self._of_hop if task.gated else self._of_task
+        within = reported.limited(records, task.id)
+        return within.recorded(ended(within.records, task, now, decide))
 
     def _of_task(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
         lease = task.lease

@@ -71,14 +71,14 @@ class AddJob(OnJobs, frozen=True, kw_only=True):
             return wrong
         if new.at is not None and new.at <= new.created_at:
             return InvalidInput(f"{new.at} is over", "choose a time that is to come")
-        if self.job_id in file.jobs:
+        if self.job_id in file.jobs or self.job_id in file.unusable:
             return JobExists(
                 f"there is a job '{self.job_id}' already",
                 "choose another name, or remove that one",
                 Call("job_show", {"job_id": self.job_id}),
             )
-        size = len(rendered(JobsFile(jobs=file.jobs | {new.id: new})))
-        if len(file.jobs) >= timing.MOST_JOBS or size > _LARGEST:
+        size = len(rendered(msgspec.structs.replace(file, jobs=file.jobs | {new.id: new})))
+        if len(file.jobs) + len(file.unusable) >= timing.MOST_JOBS or size > _LARGEST:
             return PayloadTooLarge(
                 f"there are {len(file.jobs)} jobs, and no room for more", "remove jobs that have ended"
             )
@@ -92,6 +92,8 @@ class ChangeJob(OnJobs, frozen=True, kw_only=True):
 
     def settle(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
         """The same again changes nothing."""
+        if self.event == j.REMOVED and self.job_id in file.unusable:
+            return Decision(drafts=(self.said(self.event),))
         job = found(file, self.job_id)
         if self.event != j.REMOVED and job.paused == (self.event == j.PAUSED):
             return Decision()
@@ -144,10 +146,12 @@ def _linked(draft: Draft, job_id: str, now: int) -> Draft:
 
 
 def found(file: JobsFile, job_id: str) -> j.Job:
-    """The job of that name; raises JobNotFound."""
+    """The job of that name; raises JobNotFound, or says why it cannot be used."""
     job = file.jobs.get(job_id)
     if job is not None:
         return job
+    if job_id in file.unusable:
+        raise file.unusable[job_id].error
     hint = suggestion(job_id[:80], file.jobs, "see which jobs there are")
     raise JobNotFound(f"there is no job '{job_id[:80]}'", hint, Call("job_list", {}))
 

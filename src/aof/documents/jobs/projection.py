@@ -1,7 +1,8 @@
 """jobs.json follows the log: every job by its name, as JSON that people read and may change.
 
 The file says how far it has followed, so nothing is applied twice and a person's changes stay. A file that cannot be
-read stays as it is, and is an error for whoever needs it. Must not know who may change a job.
+read stays as it is, and is an error for whoever needs it. So does a single job that makes no sense, and all others go
+on. Must not know who may change a job.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.errors.jobs import UnreadableJobs
-from aof.core.jobs.job import Job, evolve_jobs
+from aof.core.jobs.job import REMOVED, Job, evolve_jobs
 from aof.core.jobs.timing import problem
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
@@ -24,11 +25,33 @@ PATH: Final = "jobs.json"
 TYPES: Final = ("document.job.",)
 
 
-class JobsFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class UnusableJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that makes no sense as somebody has left it: its text, which stays, and why."""
+
+    text: msgspec.Raw
+    error: UnreadableJobs
+
+
+class JobsFile(msgspec.Struct, frozen=True, kw_only=True):
     """All jobs by name. `rev` is the log's number of the last event that the file knows of."""
 
     rev: int = 0
     jobs: dict[str, Job] = {}
+    unusable: dict[str, UnusableJob] = {}
+
+    def after(self, event: Event) -> JobsFile:
+        """The same after one more event. Of a job that cannot be used, only its removal can be carried out."""
+        name = event.payload.get("job")
+        gone = event.type == REMOVED
+        unusable = {other: one for other, one in self.unusable.items() if not (gone and other == name)}
+        return JobsFile(rev=event.seq, jobs=evolve_jobs(self.jobs, event), unusable=unusable)
+
+
+class _Outline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file, with the text of each job."""
+
+    rev: int = 0
+    jobs: dict[str, msgspec.Raw] = {}
 
 
 class JobsDocument:
@@ -54,37 +77,50 @@ class JobsDocument:
             if event.seq <= known.rev:
                 break
             missing.append(event)
-        jobs, rev = known.jobs, known.rev
+        file = known
         for event in (*reversed(missing), *fresh):
-            if event.seq > rev:
-                jobs, rev = evolve_jobs(jobs, event), event.seq
-        return Rewritten({PATH: rendered(JobsFile(rev=rev, jobs=jobs))} if rev != known.rev else {})
+            if event.seq > file.rev:
+                file = file.after(event)
+        return Rewritten({PATH: rendered(file)} if file.rev != known.rev else {})
 
 
 def rendered(file: JobsFile) -> str:
     """The text of the file."""
-    data = msgspec.json.encode({"rev": file.rev, "jobs": dict(sorted(file.jobs.items()))})
+    jobs = file.jobs | {name: one.text for name, one in file.unusable.items()}
+    data = msgspec.json.encode({"rev": file.rev, "jobs": dict(sorted(jobs.items()))})
     return msgspec.json.format(data, indent=2).decode() + "\n"
 
 
 def parsed(text: str) -> JobsFile:
-    """The jobs in the file; raises UnreadableJobs where it cannot be read, or a job in it is not possible."""
+    """The jobs in the file, and those that make no sense; raises UnreadableJobs where they cannot be told apart."""
     if not text.strip():
         return JobsFile()
     try:
-        found = msgspec.json.decode(text, type=prepare_type(JobsFile))
+        found = msgspec.json.decode(text, type=prepare_type(_Outline))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise _unreadable(str(error)) from None
-    for name, job in found.jobs.items():
-        if name != job.id:
-            raise _unreadable(f"the job '{name[:80]}' calls itself '{job.id[:80]}'")
-        wrong = problem(job)
-        if wrong is not None:
-            raise _unreadable(f"job '{name[:80]}': {wrong.message}")
-    return found
+        raise _unreadable(str(error), "correct it, or move it away: then the log writes it anew") from None
+    jobs: dict[str, Job] = {}
+    unusable: dict[str, UnusableJob] = {}
+    for name, raw in found.jobs.items():
+        job = _job(name, raw)
+        if isinstance(job, UnreadableJobs):
+            unusable[name] = UnusableJob(text=raw, error=job)
+        else:
+            jobs[name] = job
+    return JobsFile(rev=found.rev, jobs=jobs, unusable=unusable)
 
 
-def _unreadable(why: str) -> UnreadableJobs:
-    return UnreadableJobs(
-        f"{PATH} cannot be used: {why}", "correct it, or move it away: then the log writes it anew", path=PATH
-    )
+def _job(name: str, raw: msgspec.Raw) -> Job | UnreadableJobs:
+    hint = f"correct it in {PATH}, or remove it: aof job rm {name[:80]}"
+    try:
+        job = msgspec.json.decode(raw, type=prepare_type(Job))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        return _unreadable(f"job '{name[:80]}': {error}", hint)
+    if name != job.id:
+        return _unreadable(f"the job '{name[:80]}' calls itself '{job.id[:80]}'", hint)
+    wrong = problem(job)
+    return job if wrong is None else _unreadable(f"job '{name[:80]}': {wrong.message}", hint)
+
+
+def _unreadable(why: str, hint: str) -> UnreadableJobs:
+    return UnreadableJobs(f"{PATH} cannot be used: {why}", hint, path=PATH)

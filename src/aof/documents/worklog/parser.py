@@ -37,12 +37,25 @@ _HEADING: Final = re.compile(
     r"(?:(?P<actor>[^\s:][^:]{0,127}?(?::[^:\s]+)*):[ \t]+)?(?P<subject>.*)\Z"
 )
 _ENTRY: Final = re.compile(r" {0,3}###(?:[ \t]+(.*))?\Z")
+_SECTION: Final = "\n## "
 _LONGEST: Final = 400  # characters of a heading that are looked at in detail
 
 
 def parse(text: str) -> Worklog:
     """Everything that a file says, and what is odd about it."""
     return _Reading(markdown.scan(text.removeprefix("\ufeff"))).worklog()
+
+
+def last_session(text: str) -> int:
+    """The number of the session that stands last; 0 where there is none. Looks from the end, for files are long."""
+    end = len(text)
+    while (place := text.rfind(_SECTION, 0, end)) >= 0:
+        heading = text[place + len(_SECTION) : place + _LONGEST].splitlines()
+        found = _SESSION.match(heading[0].strip()) if heading else None
+        if found is not None:
+            return int(found[1])
+        end = place
+    return 0
 
 
 def parse_entry(text: str, date: str, session: int = 0) -> Entry:

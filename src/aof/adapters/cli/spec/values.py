@@ -12,7 +12,9 @@ import msgspec
 
 from aof.adapters.cli.spec.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.spec.parser import UsageError
+from aof.core.errors.base import PayloadTooLarge
 
+_LARGEST = 64 * 1024 * 1024  # bytes of any other text: a thousand messages, or a long history
 _MOST = 16 * 1024 * 1024  # bytes of a file of JSON: more than the core takes, less than the memory of a small machine
 
 
@@ -37,7 +39,7 @@ def resolved(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
 
 def _read(option: Option | Argument, value: Any) -> Any:
     if option.type == "stdin":
-        return sys.stdin.read() if value == "-" else value
+        return _input() if value == "-" else value
     if isinstance(option, Argument):
         return value
     if option.type == "item":
@@ -48,6 +50,13 @@ def _read(option: Option | Argument, value: Any) -> Any:
             merged |= _object(option, text)
         return merged
     return value
+
+
+def _input() -> str:
+    text = sys.stdin.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise _too_large("standard input")
+    return text
 
 
 def _object(option: Option, text: str) -> dict[str, Any]:
@@ -75,8 +84,7 @@ def _decoded(option: Option, text: str | bytes) -> dict[str, Any]:
 
 def _content(option: Option, path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            content = file.read(_MOST + 1)
+        content = _bounded(path, _MOST)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", f"name a file: {option.name} @FILE") from None
     if len(content) > _MOST:
@@ -85,11 +93,23 @@ def _content(option: Option, path: str) -> bytes:
 
 
 def file_text(path: str) -> str:
-    """A file's text; what is not UTF-8 stays recognisable as such."""
+    """A file's text, or that of standard input; what is not UTF-8 stays recognisable as such."""
     try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            return file.read().decode("utf-8", "surrogateescape")
+        content = _bounded(path, _LARGEST)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file, or - for standard input") from None
+    if len(content) > _LARGEST:
+        raise _too_large("standard input" if path == "-" else path)
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _too_large(what: str) -> PayloadTooLarge:
+    return PayloadTooLarge(f"{what} is larger than {_LARGEST:,} bytes", "give it in parts", limit=_LARGEST)
+
+
+def _bounded(path: str, most: int) -> bytes:
+    """What a file has, up to one byte more than it may: one that never ends is not read to its end."""
+    if path == "-":
+        return sys.stdin.buffer.read(most + 1)
+    with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+        return file.read(most + 1)

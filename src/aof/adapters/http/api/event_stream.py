@@ -27,7 +27,7 @@ _PORTABLE = "agentruntime"
 _FORMATS = ("native", _PORTABLE)
 _CONNECTED = b": connected\n\n"
 _ALIVE = b": still here\n\n"
-_PAUSE = 0.1  # seconds from one page to the next: many events cost a follower as little as a few
+_PAUSE = 0.25  # seconds from one page to the next: many events cost a follower as little as a few
 
 
 def event_stream(follower_of: Callable[[Request], Follower]) -> Callable[[Request], object]:

@@ -51,24 +51,21 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """A refusal is an event too: whoever asks later finds out who tried what."""
         task = records.look(self.task_id)
-        if task is None:
-            return graph.missing(self.task_id)
-        verdict = self.judge(records, task, now, decide)
+        verdict = graph.missing(self.task_id) if task is None else self.judge(records, task, now, decide)
         return self.refused(verdict) if isinstance(verdict, AofError) else verdict
 
     def refused(self, refusal: AofError, *drafts: Draft) -> Decision:
         """The refusal, and what is recorded of it."""
-        payload: dict[str, Any] = {
-            "operation": self.operation,
-            "agent": self.acting,
-            "code": refusal.code,
-            "detail": refusal.message[:_TOLD],
-        }
-        handoff_id = getattr(self, "handoff_id", None)
-        if handoff_id is not None:
-            payload["handoffId"] = handoff_id
-        remark = Draft(type="handoff.refused", task_id=self.task_id, run_id=self.run, payload=payload)
+        about = {"handoffId": name} if (name := getattr(self, "handoff_id", None)) is not None else {}
+        remark = refused(self.operation, self.task_id, self.acting, refusal, run=self.run, **about)
         return Decision(drafts=(*drafts, remark), refusal=refusal)
+
+
+def refused(operation: str, task_id: str, agent: str, refusal: AofError, run: str | None = None, **about: str) -> Draft:
+    """What is recorded of a call that was refused."""
+    payload: dict[str, Any] = {"operation": operation, "agent": agent, "code": refusal.code}
+    payload |= {"detail": refusal.message[:_TOLD], **about}
+    return Draft(type="handoff.refused", task_id=task_id, run_id=run, payload=payload)
 
 
 class OnHandoff(HandoffCommand, frozen=True, kw_only=True):

@@ -59,12 +59,20 @@ def too_much(
     records: Records, task: Task, agent: Agent, lease: Lease | None, *, deliverables: Iterable[str], now: int
 ) -> Ruling | None:
     """The ruling that blocks a completion: by its time, its files or their lines; None where it may end."""
+    took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
+    late = ruling(agent, AskedAction(point="duration", amount=took))
+    return late if late.outcome == "blocked" else too_large(records, task, agent, lease, deliverables)
+
+
+def too_large(
+    records: Records, task: Task, agent: Agent, lease: Lease | None, deliverables: Iterable[str]
+) -> Ruling | None:
+    """The ruling that blocks work for its files or their lines."""
     refs = frozenset(deliverables)
     sizes = [records.sizes.get((task.id, ref), (1, 0)) for ref in refs]
     run = lease.run_id if lease is not None else None
     locked = {lock.path for lock in task.locks if lock.run_id == run and lock.mode == "exclusive"}
     used: dict[Point, int] = {
-        "duration": -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0,
         "files": sum(files for files, _ in sizes) + len(locked - refs),
         "lines": sum(lines for _, lines in sizes),
     }

@@ -45,11 +45,13 @@ def _lines(path: str) -> list[Any]:
 
 
 def _listed(screen: Screen, listed: Any) -> None:
-    if not listed.jobs:
-        screen.line("there is no job")
-        return
     rows = [(one.job_id, one.state, _when(one), one.next_due or "-", str(one.created)) for one in listed.jobs]
-    screen.table(("JOB", "STATE", "WHEN", "NEXT", "CREATED"), rows)
+    if rows:
+        screen.table(("JOB", "STATE", "WHEN", "NEXT", "CREATED"), rows)
+    elif not listed.unusable:
+        screen.line("there is no job")
+    for why in listed.unusable.values():
+        screen.line(why)
 
 
 def _when(one: Any) -> str:
