@@ -13,7 +13,7 @@ import ryaml
 
 from aof.config import load_settings
 from aof.core.org.chart.validation import judge
-from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
 from aof.entrypoints.delivery import configured
 from tests.support.repository import ROOT
 from tests.support.served import aof
@@ -69,6 +69,7 @@ def test_the_chart_of_the_reviews_page_has_every_role_that_its_workflow_needs(tm
     (root / "org/org-chart.yaml").write_text(text, encoding="utf-8")
     (root / "workflows").mkdir(exist_ok=True)
     (root / "workflows/review.yaml").write_text(workflow, encoding="utf-8")
+    trust_data_dir(root)
     with open_fabric(root, actor="pm") as fabric:
         assert [report.findings for report in fabric.workflow_check()] == [()]
         task_id = fabric.create("Add refresh endpoint", workflow="review").task_id

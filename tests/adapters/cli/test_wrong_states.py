@@ -348,4 +348,6 @@ def test_a_merge_that_nobody_has_settled_is_named_as_that(folder: Path, where: s
         both = '<<<<<<< HEAD\ntitle: "first"\n=======\ntitle: "theirs"\n>>>>>>> other'
         text = ours.replace('title: "first"', both)
     file.write_text(text, encoding="utf-8")
-    said_well(aof("show", "001", cwd=folder), 5, "merge that nobody has settled", "Keep one side", "doctor --fix")
+    claimed = aof("claim", "001", "--agent", "ada", cwd=folder)
+    said_well(claimed, 5, "merge that nobody has settled", "Keep one side", "doctor --fix")
+    assert "merge that nobody has settled" in aof("show", "001", cwd=folder).out

@@ -190,3 +190,11 @@ def test_no_value_that_fits_its_field_raises(data: st.DataObject) -> None:
         assert verdict.hint
     else:
         world.commit(command, verdict)
+
+
+def test_a_repeated_request_with_half_a_character_is_answered_again() -> None:
+    world = World()
+    task = world.into("done")
+    said = {"notes": "\ud800", "key": "k-1"}
+    world.act(c.Complete, task, "ada", **said)
+    assert world.act(c.Complete, task, "ada", **said).repeats == "k-1"

@@ -83,7 +83,11 @@ def request_digest(command: OnTask) -> str:
     said: dict[str, Any] = msgspec.to_builtins(command, order="deterministic")
     for name in (*_CALLER, *_CIRCUMSTANCES):
         said.pop(name, None)
-    return hexdigest(msgspec.json.encode([type(command).__name__, said]))[:32]
+    request = [type(command).__name__, said]
+    try:
+        return hexdigest(msgspec.json.encode(request))[:32]
+    except UnicodeEncodeError:  # half of a surrogate pair, which is no text; a request that changes nothing may have it
+        return hexdigest(repr(request).encode("utf-8", "surrogatepass"))[:32]
 
 
 def decide(records: Records, command: c.OnTask, now: int) -> Verdict:

@@ -299,9 +299,10 @@ def test_a_refused_edit_by_hand_is_answered_with_a_way_out(aof: Aof) -> None:
     made = aof("create", "first", "--json").data
     file = Path(".aof", made["filePath"])
     file.rename(Path(".aof/tasks/done", file.name))
-    said = aof("show", "001")
+    said = aof("claim", "001", "--agent", "ada")
     assert said.code == 5
     assert "move the file back" in said.err
     assert "'aof doctor --fix'" in said.err
+    assert "move the file back" in aof("show", "001").out
     assert aof("doctor", "--fix").code == 0
     assert aof("show", "001").code == 0
