@@ -60,7 +60,7 @@ class TestShortIds:
         with pytest.raises(TaskNotFound):
             fabric.resolve("777")
 
-        assert ambiguous.value.details["matches"] == [one, two]
+        assert ambiguous.value.details["matches"] == [two, one], "the newest first"
 
 
 class TestEvents:

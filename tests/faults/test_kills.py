@@ -134,6 +134,7 @@ class StoppingDisk(Disk):
 
 
 EXPECTED = {
+    "task_running",
     "already_claimed", "cancel_requested", "dependency_cycle", "invalid_transition", "not_ready", "nothing_ready",
     "resource_busy", "run_required", "stale_lease",
 }  # fmt: skip
