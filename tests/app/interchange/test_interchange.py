@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,33 @@ def test_hostile_text_is_made_harmless_and_long_text_is_cut(fabric: Fabric) -> N
     assert len(task.body) <= 1_000_000
 
 
+def test_long_ids_that_differ_at_their_end_are_two_tasks(fabric: Fabric) -> None:
+    rows = [f"{'x' * 250}{end},Task {end}" for end in "ab"]
+    report = fabric.import_tasks("csv", files=[{"name": "t.csv", "text": "\n".join(["id,title", *rows])}])
+    assert [one.outcome for one in report.items] == ["created", "created"]
+    assert len({one.task_id for one in report.items}) == 2
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_only_line_breaks_end_the_row_of_a_table(fabric: Fabric, ending: str) -> None:
+    rows = ["id,title,description", "1,A,one\u2028two\x0bthree", "2,B,"]
+    report = fabric.import_tasks("csv", files=[{"name": "t.csv", "text": ending.join(rows)}])
+    assert [one.title for one in report.items] == ["A", "B"]
+    assert fabric.get(str(report.items[0].task_id)).body == "one\u2028two\x0bthree\n"
+
+
+def test_only_line_breaks_end_an_issue_of_beads(fabric: Fabric) -> None:
+    row = json.dumps({"id": "bd-1", "title": "A", "description": "one\u0085two"}, ensure_ascii=False)
+    report = fabric.import_tasks("beads", files=[{"name": "i.jsonl", "text": f"{row}\r\n"}])
+    assert fabric.get(str(report.items[0].task_id)).body == "one\u0085two\n"
+
+
+def test_a_long_empty_issue_is_read_at_once(fabric: Fabric) -> None:
+    issue = {"number": 1, "title": "A", "body": "x" + "\n" * 500_000 + "> Depends on #2, #3"}
+    report = fabric.import_tasks("github", files=[{"name": "i.json", "text": json.dumps([issue])}])
+    assert [one.detail for one in report.not_mapped] == ["#2 was not imported", "#3 was not imported"]
+
+
 def test_only_a_maintainer_imports_finished_work_where_names_are_bound() -> None:
     fabric = memory_fabric("stray", org=chart_of(agents=[{"id": "ada"}]))
     report = fabric.import_tasks("csv", files=SOURCES["csv"])
@@ -354,6 +382,7 @@ def test_the_command_reads_folders_and_writes_files(aof: Aof, room: Room, tmp_pa
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "tasks" / "link.md").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "tasks" / "pipe.md")
     assert aof("import", str(folder), "--from", "backlog", "--dry-run").data["created"] == 5
     assert aof("import", str(folder), "--from", "backlog").data["created"] == 5
     out = tmp_path / "tasks.csv"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import ryaml
 
+from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.queries import history
@@ -202,12 +203,14 @@ def _refused(task: ForeignTask, why: str) -> ImportedTask:
 def _yaml(text: str) -> object:
     try:
         return ryaml.loads(text)
-    except (ValueError, ryaml.InvalidYamlError):
+    except ValueError:
         return None
 
 
 def _key(source: str, key: str) -> str:
-    return f"import:{source}:{key}"[: limits.ITEM]
+    """The idempotency key of a task of a tool; a long one ends with its digest, so that no two tasks share it."""
+    whole = f"import:{source}:{key}"
+    return whole if len(whole) <= limits.ITEM else f"{whole[: limits.ITEM - 65]}:{hexdigest(whole.encode())}"
 
 
 def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:

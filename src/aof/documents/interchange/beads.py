@@ -40,7 +40,7 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
     """Every line is an issue."""
     reading = Reading([], [])
     for file in files:
-        for number, row in enumerate(file.text.splitlines(), 1):
+        for number, row in enumerate(file.text.split("\n"), 1):
             if not row.strip():
                 continue
             given = model.decoded(SourceFile(f"{file.name}:{number}", row))

@@ -16,7 +16,7 @@ _PRIORITIES: Final[Mapping[str, Priority]] = {
     "normal": "normal", "medium": "normal", "p2": "normal", "low": "low", "p3": "low",
 }  # fmt: skip
 _PRIORITY = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
-_WAITS = re.compile(r"^[\s>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
+_WAITS = re.compile(r"^[ \t>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
 _ADDRESS = re.compile(r"https?://[^/]+/(?:repos/)?([^/]+/[^/]+)/issues/\d+")
 _USED: Final = (
     "number", "title", "body", "state", "stateReason", "state_reason", "labels", "assignees", "assignee", "milestone",

@@ -13,9 +13,8 @@ from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.core.errors.base import NotFound
+from aof.documents.interchange.model import MOST_BYTES, MOST_TASKS
 
-_MOST_FILES = 5_000
-_MOST_BYTES = 10_000_000
 _SHOWN = 20  # lines of what did not map
 
 
@@ -44,26 +43,26 @@ def import_any(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def _files(path: str) -> list[dict[str, str]]:
-    """The text of a file, or of all Markdown files of a folder; links are not followed."""
+    """The text of a file, or of all Markdown files of a folder; links and devices are passed over."""
     if path == "-":
         import sys
 
-        return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(_MOST_BYTES + 1))}]
+        return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(MOST_BYTES + 1))}]
     top = Path(path)
     if not top.is_dir():
-        return [{"name": top.name, "text": _decoded(path, _bytes(top, _MOST_BYTES))}]
+        return [{"name": top.name, "text": _decoded(path, _bytes(top, MOST_BYTES))}]
     found: list[dict[str, str]] = []
-    left = _MOST_BYTES
+    left = MOST_BYTES
     for folder, folders, names in os.walk(path):
         folders.sort()
         for whole in (Path(folder, name) for name in sorted(names) if name.endswith(".md")):
-            if whole.is_symlink():
+            if whole.is_symlink() or not whole.is_file():
                 continue
             content = _bytes(whole, left)
             left -= len(content)
             found.append({"name": str(whole.relative_to(top)), "text": _decoded(str(whole), content)})
-            if len(found) > _MOST_FILES:
-                raise UsageError(f"{path} has more than {_MOST_FILES:,} files", "name a folder with fewer")
+            if len(found) > MOST_TASKS:
+                raise UsageError(f"{path} has more than {MOST_TASKS:,} files", "name a folder with fewer")
     if not found:
         raise NotFound(f"there is no Markdown file in {path}", "name the folder of Backlog.md, such as backlog/")
     return found
@@ -78,7 +77,7 @@ def _bytes(path: Path, most: int) -> bytes:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file that you may read") from None
     if len(content) > most:
-        raise UsageError(f"{path} is too large: {_MOST_BYTES:,} bytes can be imported at once", "import it in parts")
+        raise UsageError(f"{path} is too large: {MOST_BYTES:,} bytes can be imported at once", "import it in parts")
     return content
 
 
