@@ -13,8 +13,8 @@ from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import commands as c
-from aof.core.model import times
 from aof.core.tasks.reversal import reopening
+from aof.core.validation import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,11 +197,10 @@ class TaskService:
 
     def _due(self, said: str | None) -> str | None:
         """A due date as it is kept."""
-        try:
-            return times.resolved(said, self._environment.clock.now()) if said is not None else None
-        except (ValueError, OverflowError):
-            hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
-            raise InvalidInput(f"'due' cannot be {str(said)[:80]!r}", hint, parameter="due") from None
+        found = limits.moment("due", said, self._environment.clock.now()) if said is not None else None
+        if isinstance(found, InvalidInput):
+            raise found
+        return found
 
     def edit(
         self,
