@@ -157,9 +157,9 @@ def _given(command: str, reason: str | None, changes: dict[str, Any] | None) -> 
         if not changes:
             shown = Call("bulk", {"command": "edit", "tag": "…", "changes": {"priority": "high"}, "dry_run": True})
             raise InvalidInput("there is nothing to change", "say what", shown)
-        routing = {name: changes[name] or None for name in _ROUTING if name in changes}
-        rest = {name: value for name, value in changes.items() if name not in _ROUTING}
-        return {"changes": rest | ({"routing": routing} if routing else {})}
+        kept = {name: None if value in ("", []) else value for name, value in changes.items()}  # empty takes away
+        routing = {name: kept.pop(name) for name in _ROUTING if name in kept}
+        return {"changes": kept | ({"routing": routing} if routing else {})}
     if command == "archive":
         return {}
     if command == "retry" and not reason:
