@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -51,6 +51,9 @@ class OnTask(Command, frozen=True, kw_only=True):
     task_id: str
 
 
+_OWN: Final = ("key", "expect_rev", "undoes")  # what is said of one command as a whole
+
+
 class OwnRule(OnTask, frozen=True, kw_only=True):
     """A command that brings its own rule, so that only callers that give it load that rule.
 
@@ -65,6 +68,10 @@ class OwnRule(OnTask, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """What it does to what is loaded."""
         raise NotImplementedError
+
+    def passed_on(self) -> dict[str, Any]:
+        """What another command of the same caller on the same task begins with; key and revision belong to this one."""
+        return {name: getattr(self, name) for name in OnTask.__struct_fields__ if name not in _OWN}
 
 
 class OnDocument(OwnRule, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from aof.core.validation.task_fields import malformed
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-# What is known of the caller or of the task, and not a part of the request.
+# What is known of the caller, and not a part of the request. Nor is `due`: `+3d` is another moment each time.
 _NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes", "due")
 
 
