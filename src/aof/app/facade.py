@@ -765,7 +765,7 @@ class Facade:
         cursor: str | None = None,
     ) -> BulkReport:
         """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
-        return self.services.many.bulk(
+        return self.services.bulk.bulk(
             command,
             task_ids=task_ids,
             reason=reason,
@@ -797,7 +797,7 @@ class Facade:
         self, task_id: str | None = None, *, seq: int | None = None, dry_run: bool = False, actor: str | None = None
     ) -> Undone:
         """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
-        return self.services.undoing.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
+        return self.services.undo.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
 
     def claim(
         self,
