@@ -80,11 +80,17 @@ class UndoService:
     def _step(
         self, step: Step, undoes: int, revisions: dict[str, int], actor: str | None, *, dry_run: bool
     ) -> UndoneStep:
-        """One command; the first one of each task counts only while that is what was looked at."""
+        """One command; the first one of each task counts only while that is what was looked at.
+
+        In a dry run only that one can be asked about: the others follow from it.
+        """
+        seen = revisions.pop(step.task_id, None)
+        given = {"actor": actor, "undoes": undoes, "expect_rev": seen, **step.given}
         if dry_run:
+            if seen is not None:
+                self._dispatcher.rehearse(step.kind, step.task_id, **given)
             task = self._environment.lookup.get(step.task_id)
             return UndoneStep(task_id=task.id, change=step.words, status=task.status)
-        given = {"actor": actor, "undoes": undoes, "expect_rev": revisions.pop(step.task_id, None), **step.given}
         moved = self._dispatcher.move(step.kind, step.task_id, **given)
         return UndoneStep(task_id=moved.task_id, change=step.words, status=moved.status)
 
