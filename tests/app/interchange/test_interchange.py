@@ -332,6 +332,21 @@ def test_only_line_breaks_end_an_issue_of_beads(fabric: Fabric) -> None:
     assert fabric.get(str(report.items[0].task_id)).body == "one\u0085two\n"
 
 
+def test_acceptance_criteria_lose_their_bullets_and_not_their_letters(fabric: Fabric) -> None:
+    criteria = "- xylophone works\n- [x] x-ray works\n* [ ] -v is quiet\nplain\n\n" + "y" * 300
+    many = "\n".join(f"- {number}" for number in range(60))
+    rows = [
+        {"id": "a", "title": "A", "acceptance_criteria": criteria},
+        {"id": "b", "title": "B", "acceptance_criteria": many},
+    ]
+    report = fabric.import_tasks("beads", files=[{"name": "i", "text": "\n".join(map(json.dumps, rows))}])
+    first, second = (fabric.get(str(one.task_id)).acceptance for one in report.items)
+    assert first == ("xylophone works", "x-ray works", "-v is quiet", "plain", "y" * 256)
+    assert len(second) == 50
+    told = [(one.source, one.detail) for one in report.not_mapped]
+    assert told == [("a", "criteria cut to 256 characters"), ("b", "only the first 50 of 60")]
+
+
 def test_a_long_empty_issue_is_read_at_once(fabric: Fabric) -> None:
     issue = {"number": 1, "title": "A", "body": "x" + "\n" * 500_000 + "> Depends on #2, #3"}
     report = fabric.import_tasks("github", files=[{"name": "i.json", "text": json.dumps([issue])}])

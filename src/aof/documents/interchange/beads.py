@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ _PRIORITY: Final[Mapping[str, Priority]] = {
     "0": "critical", "1": "high", "2": "normal", "3": "low", "4": "low",
     "p0": "critical", "p1": "high", "p2": "normal", "p3": "low", "p4": "low",
 }  # fmt: skip
+_BULLET: Final = re.compile(r"\A\s*(?:[-*+]\s+)?(?:\[[ xX]\]\s*)?")
 _ABOUT: Final = ("issue_type", "created_at", "updated_at", "closed_at", "close_reason", "external_ref", "created_by")
 _USED: Final = (
     *_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority", "assignee",
@@ -64,7 +66,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
             ("Comments", _comments(given.get("comments"))),
         ),
     )
-    task.acceptance = tuple(one.strip().lstrip("-*[] x") for one in criteria.splitlines() if one.strip())[:50]
+    model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _STATUS, _INEXACT)
     model.set_priority(task, given.get("priority"), _PRIORITY)
     model.set_tags(task, [*model.listed(given.get("labels")), *_kind(given)])

@@ -114,6 +114,16 @@ def set_tags(task: ForeignTask, values: Iterable[str]) -> None:
     task.tags = tuple(found[: limits.ITEMS])
 
 
+def set_acceptance(task: ForeignTask, values: Iterable[str]) -> None:
+    """The acceptance criteria, as many and as long as other lists of a task may be."""
+    found = [one for value in values if (one := line(value))]
+    if len(found) > limits.ITEMS:
+        task.lose("acceptance", f"only the first {limits.ITEMS} of {len(found)}")
+    if any(len(one) > limits.ITEM for one in found[: limits.ITEMS]):
+        task.lose("acceptance", f"criteria cut to {limits.ITEM} characters")
+    task.acceptance = tuple(one[: limits.ITEM] for one in found[: limits.ITEMS])
+
+
 def set_owner(task: ForeignTask, names: list[str]) -> None:
     """The first of the people it is assigned to owns the task; an assignment there does not bind an agent here."""
     found = [name.lstrip("@") for name in names]
