@@ -849,7 +849,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--dry-run", "show what it would do, and change nothing"),
         ),
         example="aof undo --dry-run",
-        help="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+        help="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
     ),
     Verb(
         "approve",

@@ -19,7 +19,7 @@ from aof.core.model.records import Needs, Records, Verdict
 from aof.core.model.times import iso
 from aof.core.tasks.transitions import to_blocked, transition
 
-_OWN = ("key", "expect_rev", "undoes")
+_OWN = ("key", "expect_rev", "undoes", "bulk")
 
 
 class ImportTask(OwnRule, frozen=True, kw_only=True):

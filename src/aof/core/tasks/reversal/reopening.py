@@ -15,7 +15,7 @@ from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.tasks import graph
 from aof.core.tasks.transitions import transition
 
-_OWN = ("expect_rev", "undoes", "key")  # of the reopening as a whole
+_OWN = ("expect_rev", "undoes", "bulk", "key")  # of the reopening as a whole
 
 
 class ReopenTask(OwnRule, frozen=True, kw_only=True):
