@@ -17,6 +17,7 @@ from aof.app.operations.results import Result
 from aof.app.queries import history
 from aof.app.tasks.service import with_new_id
 from aof.core.errors.base import AofError, InvalidInput
+from aof.core.evolve import work_log
 from aof.core.model import commands as c
 from aof.core.tasks.interchange import imported
 from aof.core.validation import limits
@@ -136,7 +137,9 @@ class InterchangeService:
             return Exported(format=format, total=len(tasks), text=f"{text}\n", not_mapped={})
         lost: dict[str, int] = {}
         for one in portraits:
-            for name in one.keys() - _TABLED:
+            _, said, log = work_log.parts(one["body"])
+            entries = {"comments": said, "workLog": log}
+            for name in (*(one.keys() - _TABLED), *(name for name, text in entries.items() if text.strip())):
                 lost[name] = lost.get(name, 0) + 1
         return Exported(format=format, total=len(tasks), text=table.write(tasks), not_mapped=dict(sorted(lost.items())))
 

@@ -56,7 +56,7 @@ class TaskService:
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str = "normal",
+        priority: str | None = None,
         depends_on: Sequence[str] = (),
         parent_id: str | None = None,
         tags: Sequence[str] = (),
@@ -66,12 +66,12 @@ class TaskService:
         constraints: dict[str, Any] | None = None,
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
-        visibility: str = "foreground",
+        visibility: str | None = None,
         due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
-        backlog: bool = False,
-        review: bool = True,
+        backlog: bool | None = None,
+        review: bool | None = None,
         template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
@@ -105,7 +105,7 @@ class TaskService:
             }
             whole = templates.merged(self._environment.store, template, said)
             return self.create(title, **whole, depends_on=depends_on, parent_id=parent_id, key=key, actor=actor)
-        extra = {} if review else {"reviewRequired": False}
+        extra = {"reviewRequired": False} if review is False else {}
         given = {
             "actor": actor,
             "title": title,
@@ -113,14 +113,14 @@ class TaskService:
             "assignee": agent,
             "role": role,
             "team": team,
-            "priority": priority,
+            "priority": "normal" if priority is None else priority,
             "tags": tuple(tags),
             "workflow": workflow,
             "owner": owner,
             "depends_on": tuple(self._resolve(part) for part in depends_on),
             "resource": resource,
             "parent_id": self._resolve(parent_id) if parent_id else None,
-            "visibility": visibility,
+            "visibility": "foreground" if visibility is None else visibility,
             "due": self._due(due),
             "metadata": (metadata or {}) | extra,
             "acceptance": tuple(acceptance),

@@ -23,7 +23,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     `key` is an idempotency key: the same request again gives the same answer. `expect_rev` is the revision that the
     caller has seen: if the task has another one by now, the command is refused. `undoes` is the first event of the
-    commit that the command reverses.
+    commit that the command reverses, `bulk` that of the bulk change which the command continues.
     """
 
     actor: str
@@ -38,6 +38,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     expect_rev: int | None = None
     undoes: int | None = None
+    bulk: int | None = None
 
     @property
     def acting(self) -> str:
@@ -51,7 +52,7 @@ class OnTask(Command, frozen=True, kw_only=True):
     task_id: str
 
 
-_OWN: Final = ("key", "expect_rev", "undoes")  # what is said of one command as a whole
+_OWN: Final = ("key", "expect_rev", "undoes", "bulk")  # what is said of one command as a whole
 
 
 class OwnRule(OnTask, frozen=True, kw_only=True):

@@ -63,9 +63,10 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
             ("", given.get("description")),
             ("Design", given.get("design")),
             ("Notes", given.get("notes")),
-            ("Comments", _comments(given.get("comments"))),
         ),
     )
+    said = [one for one in _rows(given.get("comments")) if isinstance(one, dict)]
+    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in said])
     model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _STATUS, _INEXACT)
     model.set_priority(task, given.get("priority"), _PRIORITY)
@@ -83,18 +84,13 @@ def _kind(given: dict[str, Any]) -> list[str]:
     return [kind] if kind and kind != "task" else []
 
 
-def _comments(given: object) -> str:
-    said = []
-    for one in given if isinstance(given, list) else []:
-        if isinstance(one, dict):
-            author = model.line(one.get("author")) or "unknown"
-            said.append(f"{author}, {model.line(one.get('created_at'))}:\n{model.text(one.get('text'))}")
-    return "\n\n".join(said)
+def _rows(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
 
 
 def _edges(task: ForeignTask, given: object) -> None:
     waits: list[str] = []
-    for one in given if isinstance(given, list) else []:
+    for one in _rows(given):
         edge = one if isinstance(one, dict) else {"depends_on_id": one}
         target, kind = model.line(edge.get("depends_on_id")), model.line(edge.get("type")) or "blocks"
         if kind == "blocks" and target:

@@ -849,7 +849,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--dry-run", "show what it would do, and change nothing"),
         ),
         example="aof undo --dry-run",
-        help="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+        help="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
     ),
     Verb(
         "approve",
@@ -1335,7 +1335,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("FILE", "the file to write", required=False, target="file"),
         ),
         options=(
-            Option("--format", "export tasks as json or csv (else the whole data directory)", metavar="F"),
+            Option("--format", "tasks as json or csv (else as FILE ends, or everything)", metavar="F"),
             Option("--status", "only this status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--archived", "also what was archived"),
             Option("--sort", "order: id, priority, created, updated, due, title or status", metavar="S"),

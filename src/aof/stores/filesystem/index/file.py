@@ -77,6 +77,10 @@ class Cache:
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
             if database is not None and self._is_current(database) and _has(database, asked):
                 return question(database)
+        if searched:
+            from aof.stores.filesystem.index import text_table
+
+            text_table.require_full_text()
         self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,23 @@ from aof.core.errors.base import NotFound
 from aof.documents.interchange.model import MOST_BYTES, MOST_TASKS
 
 _SHOWN = 20  # lines of what did not map
+_TOOLS = {".csv": "csv", ".json": "github", ".jsonl": "beads"}  # that write such files
+_FORMATS = {".csv": "csv", ".json": "json"}  # of an export, by the name of its file
 
 
 def import_any(context: Context, values: dict[str, Any]) -> Answer:
     """`aof import`: with `--from`, tasks; else a data directory."""
-    if not values.get("source"):
-        if values.get("dry_run"):
-            raise UsageError("--dry-run needs --from", "for example: aof import tasks.csv --from csv --dry-run")
+    path, source, dry_run = values.get("file"), values.get("source"), values.get("dry_run", False)
+    if path is None:
+        raise UsageError("'aof import' needs FILE", "for example: aof import tasks.csv --from csv --dry-run")
+    if not source:
+        suffix = Path(path).suffix
+        if dry_run or suffix in _TOOLS or Path(path).is_dir():
+            tool = _TOOLS.get(suffix, "backlog")
+            hint = f"name it, as in: aof import {shlex.quote(path)} --from {tool} --dry-run"
+            raise UsageError(f"--from must say which tool the tasks in {path} come from", hint)
         return data.import_data(context, values)
-    report = context.fabric.import_tasks(
-        values["source"], files=_files(values["file"]), dry_run=values.get("dry_run", False)
-    )
+    report = context.fabric.import_tasks(source, files=_files(path), dry_run=dry_run)
 
     def text(screen: Screen) -> None:
         rows = [(one.source, one.task_id or "-", one.outcome, one.error or one.title) for one in report.items]
@@ -89,14 +96,15 @@ def _decoded(path: str, content: bytes) -> str:
 
 
 def export_any(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof export`: with `--format`, tasks; else the data directory."""
+    """`aof export`: with `--format` or to a file of such a name, tasks; else the data directory."""
     given = dict(values)
     path = given.pop("file", None)
-    if "format" not in given:
+    kind = given.pop("format", None) or _FORMATS.get(Path(path or "").suffix)
+    if kind is None:
         if path is None or given:
             raise UsageError("'aof export' needs FILE or --format", "for example: aof export tasks.csv --format csv")
         return data.export(context, {"file": path})
-    exported = context.fabric.export_tasks(given.pop("format"), **given)
+    exported = context.fabric.export_tasks(kind, **given)
     if path in (None, "-"):
         return Answer(exported, lambda screen: screen.block(exported.text.rstrip("\n")))
     data.writable_file(path)
@@ -106,7 +114,7 @@ def export_any(context: Context, values: dict[str, Any]) -> Answer:
     report = {name: one for name, one in msgspec.to_builtins(exported).items() if name != "text"} | {"file": path}
 
     def text(screen: Screen) -> None:
-        screen.line(f"{exported.total} tasks written to {path}")
+        screen.line(f"{exported.total} task{'' if exported.total == 1 else 's'} written to {path}")
         for name, count in exported.not_mapped.items():
             screen.line(f"not in the table: {name} of {count}")
 
