@@ -21,7 +21,7 @@ def library(fabric: Fabric) -> Fabric:
     fabric.create("Logout", brief="Nothing")
     fabric.comment("003", "Should it drop the token, too?\nAnd refresh the page?")
     fabric.create("Nightly", review=False)
-    fabric.complete("004", summary="refresh of every token done", actor="cem")
+    fabric.complete("004", summary="refresh of every token done 🚀🫠", actor="cem")
     fabric.create("翻訳を直す", brief="日本語のテスト\n")
     return fabric
 
@@ -51,6 +51,12 @@ def found(fabric: Fabric, text: str, **given: Any) -> list[str]:
         ("03-02-004", ["004"]),
         ("absent", []),
         ("token absent", []),
+        ("✓", ["002"]),
+        ("✓ größe", ["002"]),
+        ("🫠", ["004"]),
+        ("🚀", ["004"]),
+        ("🚀 absent", []),
+        ("e000", []),
         ("***", []),
         ("`", []),
     ],
@@ -97,7 +103,7 @@ def test_each_match_says_where_it_is_and_shows_it(library: Fabric) -> None:
         ("title", "Rotate the refresh token"),
         ("description", "Needs a refreshed Token, see `auth_x.py`."),
         ("comments", "- 2026-03-02T09:00:00.000Z pm: Should it drop the token, too?"),
-        ("work log", "- 2026-03-02T09:00:00.000Z cem: refresh of every token done"),
+        ("work log", "- 2026-03-02T09:00:00.000Z cem: refresh of every token done 🚀🫠"),
     ]
     library.create("Long", brief="x " * 500 + "needle" + " y" * 500)
     (row,) = library.search("needle").tasks

@@ -120,6 +120,37 @@ def test_a_cancelled_tree_comes_back_with_what_waits_for_it(fabric: Fabric) -> N
     assert {task: _state(fabric, task) for task in (top, *below, waiting)} == before
 
 
+def test_one_undo_reverses_a_whole_bulk_change(fabric: Fabric) -> None:
+    first = fabric.create("First", tags=["old"]).task_id
+    chain = [first, fabric.create("Second", depends_on=[first], tags=["old"]).task_id]
+    chain.append(fabric.create("Third", parent_id=first, tags=["old"]).task_id)
+    fabric.edit(first, priority="high")
+    before = {task: _state(fabric, task) for task in chain}
+    assert fabric.bulk("cancel", tag="old").changed == 2, "the third one went with its parent"
+    fabric.comment(first, text="Sure?", actor="bob")
+    shown = fabric.undo(dry_run=True)
+    done = fabric.undo()
+    assert {one.task_id for one in shown.steps} == {one.task_id for one in done.steps} == set(chain)
+    assert {one.status for one in done.steps} == {"ready"}
+    after = {task: _state(fabric, task) for task in chain}
+    assert after == before | {first: before[first] | {"body": fabric.get(first).body}}
+    fabric.undo()
+    assert fabric.get(first).priority == "normal", "again: the change before the bulk change"
+
+
+def test_the_undo_of_a_bulk_change_is_whole_or_refused_and_its_parts_can_be_undone_alone(fabric: Fabric) -> None:
+    tasks = [fabric.create(f"Task {number}").task_id for number in range(4)]
+    fabric.bulk("edit", task_ids=tasks, changes={"priority": "high"})
+    assert [one.task_id for one in fabric.undo(tasks[0]).steps] == [tasks[0]]
+    fabric.edit(tasks[1], priority="low", actor="bob")
+    with pytest.raises(RevisionConflict, match=rf"{tasks[1]} has changed since"):
+        fabric.undo()
+    assert [fabric.get(task).priority for task in tasks] == ["normal", "low", "high", "high"]
+    fabric.undo(actor="bob")
+    assert {one.task_id for one in fabric.undo().steps} == set(tasks[1:])
+    assert {fabric.get(task).priority for task in tasks} == {"normal"}
+
+
 def test_only_ones_own_last_change_is_meant(fabric: Fabric) -> None:
     task = _task(fabric)
     fabric.edit(task, title="Mine")

@@ -1,6 +1,6 @@
 """The words of a text, as they are compared when somebody searches. Must not know what is searched.
 
-Case makes no difference. Scripts that write without spaces are taken character by character.
+Case makes no difference. Scripts that write without spaces are taken character by character, and so are emoji.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_EMOJI = "\u2600-\u27bf\U0001f300-\U0001faff"
+_WORD = re.compile(rf"[{_UNSPACED}{_EMOJI}]|[^\W_{_UNSPACED}{_EMOJI}]+")
 MOST_WORDS = 32  # of what is searched for; the rest is not looked at
 
 

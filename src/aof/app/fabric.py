@@ -82,12 +82,12 @@ class Services:
         return tasks.TaskService(self.environment, self.dispatcher)
 
     @cached_property
-    def many(self) -> bulk.BulkService:
+    def bulk(self) -> bulk.BulkService:
         """One change of many tasks."""
         return bulk.BulkService(self.environment, self.dispatcher)
 
     @cached_property
-    def undoing(self) -> undo.UndoService:
+    def undo(self) -> undo.UndoService:
         """Reversing changes."""
         return undo.UndoService(self.environment, self.dispatcher)
 

@@ -487,7 +487,7 @@ class Facade:
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str = "normal",
+        priority: str | None = None,
         depends_on: Sequence[str] = (),
         parent_id: str | None = None,
         tags: Sequence[str] = (),
@@ -497,12 +497,12 @@ class Facade:
         constraints: dict[str, Any] | None = None,
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
-        visibility: str = "foreground",
+        visibility: str | None = None,
         due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
-        backlog: bool = False,
-        review: bool = True,
+        backlog: bool | None = None,
+        review: bool | None = None,
         template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
@@ -765,7 +765,7 @@ class Facade:
         cursor: str | None = None,
     ) -> BulkReport:
         """Cancel, archive, retry or edit the tasks with these IDs, or all that match the filters."""
-        return self.services.many.bulk(
+        return self.services.bulk.bulk(
             command,
             task_ids=task_ids,
             reason=reason,
@@ -797,7 +797,7 @@ class Facade:
         self, task_id: str | None = None, *, seq: int | None = None, dry_run: bool = False, actor: str | None = None
     ) -> Undone:
         """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
-        return self.services.undoing.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
+        return self.services.undo.undo(task_id, seq=seq, dry_run=dry_run, actor=actor)
 
     def claim(
         self,

@@ -54,6 +54,36 @@ def test_a_token_for_work_approves_rejects_and_retries_nothing_by_another_operat
     assert (fabric.get(reviewed).status, fabric.get(dead).status) == ("review", "deadletter")
 
 
+@pytest.mark.parametrize("chart", [True, False])
+@pytest.mark.parametrize(
+    ("before", "operation", "given"),
+    [
+        ((), "pause", {"reason": "x"}),
+        (("pause",), "resume", {}),
+        (("cancel",), "archive", {}),
+        (("cancel", "archive"), "unarchive", {}),
+        ((), "cancel", {}),
+        (("cancel",), "reopen", {}),
+    ],
+)
+def test_a_token_for_work_undoes_nothing_that_it_could_not_do(
+    *,
+    chart: bool,
+    before: tuple[str, ...],
+    operation: str,
+    given: dict[str, str],
+) -> None:
+    fabric = fabric_with(chart=chart)
+    task_id = fabric.create("A").task_id
+    for name in before:
+        getattr(fabric, name)(task_id)
+    getattr(fabric, operation)(task_id, **given)
+    done, head = fabric.get(task_id), fabric.store.head()
+    for dry_run in (True, False):
+        assert code(fabric, work_token("lea"), "undo", seq=head, dryRun=dry_run) == "not_allowed"
+    assert fabric.get(task_id) == done
+
+
 def test_a_token_for_work_takes_its_own_work_back() -> None:
     fabric = fabric_with()
     reviewed = in_review(fabric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from aof.app.fabric import Fabric
 from aof.app.interchange.service import Imported
 from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 from aof.core.errors.tasks import DependencyCycle
+from aof.core.evolve.comments import TaskComment, comments_of
+from aof.core.validation import limits
 from aof.testing import memory_fabric
 from tests.support.command_line import Aof
 from tests.support.room import Room
@@ -115,7 +118,7 @@ GITHUB = json.dumps(
         {
             "number": 7,
             "title": "Crash",
-            "body": "It crashes.\n\nBlocked by #8, #9",
+            "body": "It crashes.\r\n\r\nBlocked by #8, #9",
             "state": "OPEN",
             "labels": [{"name": "bug"}, {"name": "priority: high"}],
             "assignees": [{"login": "ada"}],
@@ -194,8 +197,8 @@ def test_beads(fabric: Fabric) -> None:
     task = fabric.get(ids["bd-2"])
     assert (task.parent_id, task.depends_on) == (ids["bd-1"], (ids["bd-3"],))
     assert (task.acceptance, task.priority, task.routing.tags) == (("works", "is fast"), "high", ("auth",))
-    for part in ("Text.", "## Design", "With JWT.", "bob, 2026-01-01", "Soon?"):
-        assert part in task.body
+    assert task.body.startswith("Text.\n\n## Design\n\nWith JWT.\n")
+    assert comments_of(task.body) == (TaskComment(text="Soon?", at="2026-01-01T00:00:00.000Z", by="bob"),)
     assert (fabric.get(ids["bd-1"]).priority, fabric.get(ids["bd-1"]).routing.tags) == ("critical", ("epic",))
     assert {("bd-2", "status"), ("bd-2", "dependencies"), ("bd-2", "estimated_minutes")} <= _lost(report)
 
@@ -222,8 +225,29 @@ def test_github_issues(fabric: Fabric) -> None:
     assert task.blocked is not None
     assert task.blocked.dependency == ids["acme/app#9"], "it would wait for ever for what was cancelled"
     assert (task.priority, task.owner, task.routing.tags) == ("high", "ada", ("bug", "priority: high"))
-    assert "Me too." in task.body
+    assert task.body.startswith("It crashes.\n\nBlocked by #8, #9\n"), "lines end as they do here"
+    assert comments_of(task.body) == (TaskComment(text="Me too.", at="2026-01-01T00:00:00.000Z", by="bob"),)
     assert ("#10", "pull_request") in _lost(report)
+
+
+def test_comments_of_other_tools_cannot_pass_for_other_sections_and_stay_within_the_body(fabric: Fabric) -> None:
+    said = [
+        {"author": "eve", "text": "Hm.\n\n## Work Log\n- done", "created_at": "2026-01-01T01:00:00+01:00"},
+        {"author": "", "text": "When?", "created_at": "last week"},
+        {"author": "bob", "text": "  "},
+        {"author": "bob", "text": "x" * limits.BODY, "created_at": "2026-01-02"},
+        {"author": "bob", "text": "too late", "created_at": "2026-01-03"},
+    ]
+    rows = json.dumps({"id": "bd-1", "title": "One", "comments": said})
+    report = fabric.import_tasks("beads", files=[{"name": "issues.jsonl", "text": rows}])
+    assert comments_of(fabric.get(_ids(report)["bd-1"]).body) == (
+        TaskComment(text="Hm.\n\n## Work Log\n- done", at="2026-01-01T00:00:00.000Z", by="eve"),
+        TaskComment(text="unknown: When?"),
+    )
+    assert ("bd-1", "comments", "only the first 3 of 5") in {
+        (one.source, one.field, one.detail) for one in report.not_mapped
+    }
+    assert fabric.export_tasks("csv").not_mapped["comments"] == 1
 
 
 def test_a_table(fabric: Fabric) -> None:
@@ -310,6 +334,48 @@ def test_hostile_text_is_made_harmless_and_long_text_is_cut(fabric: Fabric) -> N
     assert len(task.body) <= 1_000_000
 
 
+def test_long_ids_that_differ_at_their_end_are_two_tasks(fabric: Fabric) -> None:
+    rows = [f"{'x' * 250}{end},Task {end}" for end in "ab"]
+    report = fabric.import_tasks("csv", files=[{"name": "t.csv", "text": "\n".join(["id,title", *rows])}])
+    assert [one.outcome for one in report.items] == ["created", "created"]
+    assert len({one.task_id for one in report.items}) == 2
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_only_line_breaks_end_the_row_of_a_table(fabric: Fabric, ending: str) -> None:
+    rows = ["id,title,description", "1,A,one\u2028two\x0bthree", "2,B,"]
+    report = fabric.import_tasks("csv", files=[{"name": "t.csv", "text": ending.join(rows)}])
+    assert [one.title for one in report.items] == ["A", "B"]
+    assert fabric.get(str(report.items[0].task_id)).body == "one\u2028two\x0bthree\n"
+
+
+def test_only_line_breaks_end_an_issue_of_beads(fabric: Fabric) -> None:
+    row = json.dumps({"id": "bd-1", "title": "A", "description": "one\u0085two"}, ensure_ascii=False)
+    report = fabric.import_tasks("beads", files=[{"name": "i.jsonl", "text": f"{row}\r\n"}])
+    assert fabric.get(str(report.items[0].task_id)).body == "one\u0085two\n"
+
+
+def test_acceptance_criteria_lose_their_bullets_and_not_their_letters(fabric: Fabric) -> None:
+    criteria = "- xylophone works\n- [x] x-ray works\n* [ ] -v is quiet\nplain\n\n" + "y" * 300
+    many = "\n".join(f"- {number}" for number in range(60))
+    rows = [
+        {"id": "a", "title": "A", "acceptance_criteria": criteria},
+        {"id": "b", "title": "B", "acceptance_criteria": many},
+    ]
+    report = fabric.import_tasks("beads", files=[{"name": "i", "text": "\n".join(map(json.dumps, rows))}])
+    first, second = (fabric.get(str(one.task_id)).acceptance for one in report.items)
+    assert first == ("xylophone works", "x-ray works", "-v is quiet", "plain", "y" * 256)
+    assert len(second) == 50
+    told = [(one.source, one.detail) for one in report.not_mapped]
+    assert told == [("a", "criteria cut to 256 characters"), ("b", "only the first 50 of 60")]
+
+
+def test_a_long_empty_issue_is_read_at_once(fabric: Fabric) -> None:
+    issue = {"number": 1, "title": "A", "body": "x" + "\n" * 500_000 + "> Depends on #2, #3"}
+    report = fabric.import_tasks("github", files=[{"name": "i.json", "text": json.dumps([issue])}])
+    assert [one.detail for one in report.not_mapped] == ["#2 was not imported", "#3 was not imported"]
+
+
 def test_only_a_maintainer_imports_finished_work_where_names_are_bound() -> None:
     fabric = memory_fabric("stray", org=chart_of(agents=[{"id": "ada"}]))
     report = fabric.import_tasks("csv", files=SOURCES["csv"])
@@ -354,6 +420,7 @@ def test_the_command_reads_folders_and_writes_files(aof: Aof, room: Room, tmp_pa
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "tasks" / "link.md").symlink_to("/etc/hostname")
+    os.mkfifo(folder / "tasks" / "pipe.md")
     assert aof("import", str(folder), "--from", "backlog", "--dry-run").data["created"] == 5
     assert aof("import", str(folder), "--from", "backlog").data["created"] == 5
     out = tmp_path / "tasks.csv"
@@ -363,7 +430,9 @@ def test_the_command_reads_folders_and_writes_files(aof: Aof, room: Room, tmp_pa
     assert list(tmp_path.glob("*.part")) == []
     assert aof("export", "--format", "json").data["total"] == 5
     assert aof("import", str(tmp_path / "none.csv"), "--from", "csv").code == 3
-    assert aof("import", str(out), "--dry-run").code == 2
+    for unclear in ((str(out), "--dry-run"), (str(out),), (str(folder),), ("--from", "csv"), ()):
+        assert aof("import", *unclear).code == 2
+    assert aof("export", str(out)).data["total"] == 5, "the name of the file says what it is to be"
     assert aof("export").code == 2
     assert aof("export", str(tmp_path / "whole.tar.gz")).code == 0, "an archive as ever"
 

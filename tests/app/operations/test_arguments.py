@@ -103,6 +103,6 @@ def test_the_hint_goes_on_from_what_was_said() -> None:
             parameters(BY_NAME[operation], given)
         return refused.value.hint
 
-    assert hint("create", {"title": "x", "priority": "urgent"}) == "without 'priority' it is 'normal'"
+    assert hint("graph", {"format": "png"}) == "without 'format' it is 'tree'"
     assert hint("create", {"title": "x", "prioritty": "low"}) == "did you mean 'priority'?"
     assert hint("create", {"title": "x", "zzz": "low"}).startswith("the parameters are: actor, title, ")

@@ -184,3 +184,10 @@ def test_an_id_that_means_several_tasks_names_the_open_and_todays_first(room: Ro
     assert today.removeprefix("TASK-") in refusal.value.hint
     with pytest.raises(AmbiguousId):
         room.fabric.comment("001", "Which one?")
+
+
+@pytest.mark.parametrize("name", ["status", "priority", "sort"])
+def test_a_word_that_a_list_does_not_know_is_refused_with_those_that_it_knows(fabric: Fabric, name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{name}' cannot be 'urgent'; choose one of ") as refused:
+        numbers(fabric, **{name: "urgent"})
+    assert refused.value.hint == f"give another value for '{name}'"

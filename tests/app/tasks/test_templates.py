@@ -68,6 +68,19 @@ def test_what_the_call_says_comes_first(bug: Room, fabric: Fabric) -> None:
     assert (task.due, task.priority, task.metadata["severity"]) == ("2026-03-03", "low", 1)
 
 
+def test_what_the_call_says_comes_first_also_where_it_says_what_is_usual(bug: Room, aof: Aof, fabric: Fabric) -> None:
+    (bug.root / "templates/later.md").write_text("---\npriority: low\nvisibility: internal\nbacklog: true\n---\n")
+    usual = fabric.create(
+        "Usual", template="later", priority="normal", visibility="foreground", backlog=False, review=True
+    )
+    task = fabric.get(usual.task_id)
+    assert (task.priority, task.visibility, task.status) == ("normal", "foreground", "ready")
+    typed = aof("--json", "create", "Typed", "--template", "bug", "--priority", "normal").data["taskId"]
+    assert fabric.get(str(typed)).priority == "normal"
+    reviewed = fabric.create("Reviewed", template="bug", review=True)
+    assert "reviewRequired" not in fabric.get(reviewed.task_id).metadata
+
+
 def test_the_same_key_and_template_give_the_same_task(bug: Room, fabric: Fabric) -> None:
     first = fabric.create("Once", template="bug", key="k", due="2026-03-03")
     assert fabric.create("Once", template="bug", key="k", due="2026-03-03").task_id == first.task_id

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aof.core.errors.base import Call
 from aof.core.model import commands as c
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
@@ -124,6 +125,16 @@ def test_a_holder_that_had_an_earlier_run_must_name_the_one_it_means(
     refusal = world.refuse(kind, task, "ada", **given)
     assert (refusal.code, refusal.kind) == ("run_required", "conflict")
     world.act(kind, task, "ada", run=run, **given)
+
+
+def test_the_hint_to_name_the_run_repeats_what_was_said() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task, "ada")
+    world.act(c.Release, task, "ada")
+    run = world.claim(task, "ada")
+    refusal = world.refuse(c.Update, task, "ada", note="tried the cache first", reason="x" * 300)
+    assert refusal.call == Call("update", {"task_id": task, "note": "tried the cache first", "reason": "…", "run": run})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ A plan is made from what is on the disk and shown before anything is written. Mu
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from aof._support.hashing import hexdigest
 from aof.adapters.agents import hooks, notes, servers
 from aof.adapters.agents.clients import KINDS, ClientSettings, Kind, kind_named, readers_of
 from aof.adapters.agents.entries import (
@@ -152,7 +152,7 @@ class _Plan:
         if not path.startswith("~/"):
             return ("aof",)
         slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(self._place.project).lower()).strip("-")[:_SLUG]
-        unique = hashlib.sha256(self._place.root.encode()).hexdigest()[:6]
+        unique = hexdigest(self._place.root.encode())[:6]
         return (f"aof-{slug}", f"aof-{slug}-{unique}") if slug else (f"aof-{unique}",)
 
     def _overruled(self, path: str) -> set[str]:

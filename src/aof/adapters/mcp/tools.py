@@ -24,7 +24,7 @@ from aof.app.operations.schemas import input_schema, output_schema
 from aof.core.errors.base import AofError, InvalidInput
 
 SECRETS = "aof/runSecrets"
-_NAME = "secret"
+_HIDDEN = "secret"  # the field of a result that no model may read
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle", "type": "boolean"}
 
@@ -32,9 +32,9 @@ _WAITING = {"description": "answer with a task handle", "type": "boolean"}
 def parted(result: Any) -> tuple[Any, list[str]]:
     """A result without its secrets, and those."""
     if isinstance(result, SentMessages):
-        rows = [{name: value for name, value in row.items() if name != _NAME} for row in result.results]
-        return SentMessages(results=rows), [row[_NAME] for row in result.results if _NAME in row]
-    secret = getattr(result, _NAME, None)
+        rows = [{name: value for name, value in row.items() if name != _HIDDEN} for row in result.results]
+        return SentMessages(results=rows), [row[_HIDDEN] for row in result.results if _HIDDEN in row]
+    secret = getattr(result, _HIDDEN, None)
     if not isinstance(secret, str):
         return result, []
     return msgspec.structs.replace(result, secret=msgspec.UNSET), [secret]
@@ -43,7 +43,7 @@ def parted(result: Any) -> tuple[Any, list[str]]:
 def without_secret(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of such a result."""
     properties = schema.get("properties", {})
-    return schema | {"properties": {name: one for name, one in properties.items() if name != _NAME}}
+    return schema | {"properties": {name: one for name, one in properties.items() if name != _HIDDEN}}
 
 
 def tools(tiers: tuple[str, ...]) -> list[Tool]:

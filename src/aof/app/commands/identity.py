@@ -21,7 +21,6 @@ from aof.core.model.commands import OnTask
 from aof.core.model.task import Task
 from aof.core.org import rights
 from aof.core.runs import authentication
-from aof.core.runs import authentication as proofs
 from aof.core.runs.authentication import Secret
 
 TYPE_CHECKING = False
@@ -195,7 +194,7 @@ class Authentication:
         """Refuse a claim for somebody else before anybody looks for a task."""
         name = self.only_name()
         if name is not None and name != agent:
-            raise proofs.mismatch(name, agent)
+            raise authentication.mismatch(name, agent)
 
     def stamped(self, command: OnTask) -> OnTask:
         """The command with what its caller has proven; raises where that contradicts what the caller says."""

@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 import ryaml
 
+from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
 from aof.app.queries import history
 from aof.app.tasks.service import with_new_id
 from aof.core.errors.base import AofError, InvalidInput
+from aof.core.evolve import work_log
 from aof.core.model import commands as c
 from aof.core.tasks.interchange import imported
 from aof.core.validation import limits
@@ -135,7 +137,9 @@ class InterchangeService:
             return Exported(format=format, total=len(tasks), text=f"{text}\n", not_mapped={})
         lost: dict[str, int] = {}
         for one in portraits:
-            for name in one.keys() - _TABLED:
+            _, said, log = work_log.parts(one["body"])
+            entries = {"comments": said, "workLog": log}
+            for name in (*(one.keys() - _TABLED), *(name for name, text in entries.items() if text.strip())):
                 lost[name] = lost.get(name, 0) + 1
         return Exported(format=format, total=len(tasks), text=table.write(tasks), not_mapped=dict(sorted(lost.items())))
 
@@ -202,12 +206,14 @@ def _refused(task: ForeignTask, why: str) -> ImportedTask:
 def _yaml(text: str) -> object:
     try:
         return ryaml.loads(text)
-    except (ValueError, ryaml.InvalidYamlError):
+    except ValueError:
         return None
 
 
 def _key(source: str, key: str) -> str:
-    return f"import:{source}:{key}"[: limits.ITEM]
+    """The idempotency key of a task of a tool; a long one ends with its digest, so that no two tasks share it."""
+    whole = f"import:{source}:{key}"
+    return whole if len(whole) <= limits.ITEM else f"{whole[: limits.ITEM - 65]}:{hexdigest(whole.encode())}"
 
 
 def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:

@@ -107,8 +107,8 @@ def perform(
     actor = admitted(operation, params, caller, lends=lends)
     if problem := limits.name("actor", actor):
         raise problem
-    principal = fabric.services.principal.but(actor=actor, run=None)  # not for the serving process's own run
-    principal.conversation = caller.conversation
+    own = fabric.services.principal
+    principal = own.but(actor=actor, run=None, conversation=caller.conversation)  # not for the serving process's run
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))

@@ -83,7 +83,7 @@ def param(
     )
 
 
-TaskId = Annotated[str, param("ID, or unique part", Spelling(place="ID"))]
+TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
 Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 

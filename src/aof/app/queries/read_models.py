@@ -192,11 +192,12 @@ class ReadModels:
         """A moment as it is compared; a day is its first one."""
         if said is None:
             return None
-        try:
-            return times.iso(times.millis(times.resolved(str(said), self._clock.now())))
-        except (ValueError, OverflowError):
-            hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
-            raise InvalidInput(f"'{name}' cannot be {str(said)[:80]!r}", hint, parameter=name) from None
+        from aof.core.validation import limits
+
+        found = limits.moment(name, str(said), self._clock.now())
+        if isinstance(found, InvalidInput):
+            raise found
+        return times.iso(times.millis(found))
 
     def listed(self, query: Query) -> Listed:
         """Tasks in the order that was asked for."""
@@ -333,9 +334,13 @@ def _progress_of(children: Sequence[Task]) -> dict[str, Any]:
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:
-    if given not in there:
-        said, choices = f"'{name}' cannot be {str(given)[:80]!r}", ", ".join(there)
-        raise InvalidInput(f"{said}; choose one of {choices}", f"leave '{name}' out for all of them", parameter=name)
+    if given in there:
+        return
+    from aof.core.validation import limits  # which only a refusal needs
+
+    problem = limits.choice(name, given, there)
+    assert problem is not None
+    raise problem
 
 
 def _next(query: Query, page: Rows) -> str | None:

@@ -92,15 +92,16 @@ class BulkService:
         resolve = self._environment.lookup.resolve
         revisions = {resolve(part): rev for part, rev in (expect_revs or {}).items()}
         items: list[BulkItem] = []
+        first: int | None = None  # event of this change, which the others name, so that one undo finds all
         stopped: AofError | None = None
         for task_id in chosen:
             if stopped is not None:
                 items.append(_item(self._environment.lookup.get(task_id), "skipped", error=stopped))
                 continue
-            one = given | {"expect_rev": revisions.get(task_id)}
-            item, trouble = self._changed(_COMMANDS[command], task_id, one, dry_run=dry_run)
+            one = given | {"expect_rev": revisions.get(task_id), "bulk": first}
+            item, begun, stopped = self._changed(_COMMANDS[command], task_id, one, dry_run=dry_run)
             items.append(item)
-            stopped = trouble
+            first = begun if first is None else first
         return _report(command, items, dry_run=dry_run)
 
     def _chosen(self, command: str, task_ids: Sequence[str], filters: dict[str, Any]) -> list[str]:
@@ -131,20 +132,22 @@ class BulkService:
 
     def _changed(
         self, kind: type[c.OnTask], task_id: str, given: dict[str, Any], *, dry_run: bool
-    ) -> tuple[BulkItem, AofError | None]:
-        """One task; with the trouble that lets no other task fare better."""
+    ) -> tuple[BulkItem, int | None, AofError | None]:
+        """One task; with the first event of its commit, and the trouble that lets no other task fare better."""
+        facts: Sequence[Draft | Event]
+        begun: int | None = None
         try:
-            facts: Sequence[Draft | Event]
             if dry_run:
                 facts = self._dispatcher.rehearse(kind, task_id, **given).drafts
             else:
-                facts = self._dispatcher.on_task(kind, task_id, **given).events
+                facts = events = self._dispatcher.on_task(kind, task_id, **given).events
+                begun = events[-1].begins if events else None
         except AofError as error:
             trouble = error if error.kind in ("unavailable", "internal") else None
-            return _item(self._environment.lookup.get(task_id), "refused", error=error), trouble
+            return _item(self._environment.lookup.get(task_id), "refused", error=error), None, trouble
         task = self._environment.lookup.get(task_id)
         also = tuple(dict.fromkeys(one.task_id for one in facts if one.task_id != task_id))
-        return _item(task, "changed" if facts else "unchanged", facts, also), None
+        return _item(task, "changed" if facts else "unchanged", facts, also), begun, None
 
 
 def _given(command: str, reason: str | None, changes: dict[str, Any] | None) -> dict[str, Any]:
@@ -157,9 +160,9 @@ def _given(command: str, reason: str | None, changes: dict[str, Any] | None) -> 
         if not changes:
             shown = Call("bulk", {"command": "edit", "tag": "…", "changes": {"priority": "high"}, "dry_run": True})
             raise InvalidInput("there is nothing to change", "say what", shown)
-        routing = {name: changes[name] or None for name in _ROUTING if name in changes}
-        rest = {name: value for name, value in changes.items() if name not in _ROUTING}
-        return {"changes": rest | ({"routing": routing} if routing else {})}
+        kept = {name: None if value in ("", []) else value for name, value in changes.items()}  # empty takes away
+        routing = {name: kept.pop(name) for name in _ROUTING if name in kept}
+        return {"changes": kept | ({"routing": routing} if routing else {})}
     if command == "archive":
         return {}
     if command == "retry" and not reason:

@@ -13,8 +13,8 @@ from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import commands as c
-from aof.core.model import times
 from aof.core.tasks.reversal import reopening
+from aof.core.validation import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TaskService:
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str = "normal",
+        priority: str | None = None,
         depends_on: Sequence[str] = (),
         parent_id: str | None = None,
         tags: Sequence[str] = (),
@@ -66,12 +66,12 @@ class TaskService:
         constraints: dict[str, Any] | None = None,
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
-        visibility: str = "foreground",
+        visibility: str | None = None,
         due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
-        backlog: bool = False,
-        review: bool = True,
+        backlog: bool | None = None,
+        review: bool | None = None,
         template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
@@ -105,7 +105,7 @@ class TaskService:
             }
             whole = templates.merged(self._environment.store, template, said)
             return self.create(title, **whole, depends_on=depends_on, parent_id=parent_id, key=key, actor=actor)
-        extra = {} if review else {"reviewRequired": False}
+        extra = {"reviewRequired": False} if review is False else {}
         given = {
             "actor": actor,
             "title": title,
@@ -113,14 +113,14 @@ class TaskService:
             "assignee": agent,
             "role": role,
             "team": team,
-            "priority": priority,
+            "priority": "normal" if priority is None else priority,
             "tags": tuple(tags),
             "workflow": workflow,
             "owner": owner,
             "depends_on": tuple(self._resolve(part) for part in depends_on),
             "resource": resource,
             "parent_id": self._resolve(parent_id) if parent_id else None,
-            "visibility": visibility,
+            "visibility": "foreground" if visibility is None else visibility,
             "due": self._due(due),
             "metadata": (metadata or {}) | extra,
             "acceptance": tuple(acceptance),
@@ -197,11 +197,10 @@ class TaskService:
 
     def _due(self, said: str | None) -> str | None:
         """A due date as it is kept."""
-        try:
-            return times.resolved(said, self._environment.clock.now()) if said is not None else None
-        except (ValueError, OverflowError):
-            hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
-            raise InvalidInput(f"'due' cannot be {str(said)[:80]!r}", hint, parameter="due") from None
+        found = limits.moment("due", said, self._environment.clock.now()) if said is not None else None
+        if isinstance(found, InvalidInput):
+            raise found
+        return found
 
     def edit(
         self,

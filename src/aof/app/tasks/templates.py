@@ -18,6 +18,10 @@ from aof.core.validation import messages
 from aof.ports.store import Store
 
 _DESCRIPTION = 200
+_SINGLE = (
+    "agent", "role", "team", "workflow", "owner", "resource", "due", "max_attempts", "priority", "visibility",
+    "backlog", "review",
+)  # fmt: skip
 Strings = list[Annotated[str, msgspec.Meta(min_length=1)]]
 
 
@@ -28,20 +32,20 @@ class TemplateFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     agent: str | None = None
     role: str | None = None
     team: str | None = None
-    priority: Priority = "normal"
+    priority: Priority | None = None
     tags: Strings = []
     workflow: str | None = None
     owner: str | None = None
     resource: str | None = None
-    visibility: Visibility = "foreground"
+    visibility: Visibility | None = None
     due: str | None = None
     acceptance: list[Any] = []
     constraints: dict[str, Any] = {}
     profile: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
-    backlog: bool = False
-    review: bool = True
+    backlog: bool | None = None
+    review: bool | None = None
 
 
 def listed(store: Store) -> tuple[TaskTemplate, ...]:
@@ -59,22 +63,10 @@ def merged(store: Store, name: str, given: dict[str, Any]) -> dict[str, Any]:
         values[key] = [*given[key], *(one for one in getattr(fields, key) if one not in given[key])]
     for key in ("constraints", "profile", "metadata"):
         values[key] = getattr(fields, key) | (given[key] or {})
-    blank = TemplateFields()
-    for key in (
-        "agent",
-        "role",
-        "team",
-        "workflow",
-        "owner",
-        "resource",
-        "due",
-        "max_attempts",
-        "priority",
-        "visibility",
-    ):
-        if given[key] == getattr(blank, key):
+    for key in _SINGLE:
+        if given[key] is None:
             values[key] = getattr(fields, key)
-    return values | {"backlog": given["backlog"] or fields.backlog, "review": given["review"] and fields.review}
+    return values
 
 
 def _described(store: Store, name: str) -> TaskTemplate:

@@ -38,7 +38,7 @@ class UndoneStep(Result, frozen=True, kw_only=True):
 
 
 class Undone(Result, frozen=True, kw_only=True):
-    """Which commit was reversed, by its first event, and how. Of a dry run: how it would be."""
+    """Which commit, or bulk change, was reversed, by its first event, and how. Of a dry run: how it would be."""
 
     seq: int
     type: str
@@ -61,32 +61,47 @@ class UndoService:
         """Reverse the caller's last change, of one task or of any; or the change that an event belongs to."""
         who = actor or self._dispatcher.actor
         full = self._environment.lookup.get(task_id).id if task_id is not None else None
-        commit = self._by_number(seq, full) if seq is not None else self._last_of(who, full)
-        found = inverse.inverse(commit, *self._around(commit))
-        if isinstance(found, AofError):
-            raise found
-        revisions = self._unchanged_since(commit, {step.task_id for step in found})
-        first = commit[0]
-        steps = tuple(self._step(one, first.seq, revisions, actor, dry_run=dry_run) for one in found)
+        commits = [self._by_number(seq, full)] if seq is not None else self._last_of(who, full)
+        histories = self._histories(commits)
+        plan: list[tuple[int, Step]] = []
+        revisions: dict[str, int] = {}
+        reversing = {commit[0].seq for commit in commits}
+        for commit in commits:
+            found = inverse.inverse(commit, *_around(commit, histories))
+            if isinstance(found, AofError):
+                raise found
+            revisions |= self._unchanged_since(commit, {step.task_id for step in found}, histories, reversing)
+            plan += ((commit[0].seq, step) for step in found)
+        self._carry_out(plan, revisions, actor, dry_run=dry_run)
+        first = commits[-1][0]
         return Undone(
             seq=first.seq,
             type=first.type,
             timestamp=first.timestamp,
             actor=first.actor,
             dry_run=dry_run,
-            steps=steps,
+            steps=tuple(
+                UndoneStep(
+                    task_id=one.task_id, change=one.words, status=self._environment.lookup.get(one.task_id).status
+                )
+                for _, one in plan
+            ),
         )
 
-    def _step(
-        self, step: Step, undoes: int, revisions: dict[str, int], actor: str | None, *, dry_run: bool
-    ) -> UndoneStep:
-        """One command; the first one of each task counts only while that is what was looked at."""
-        if dry_run:
-            task = self._environment.lookup.get(step.task_id)
-            return UndoneStep(task_id=task.id, change=step.words, status=task.status)
-        given = {"actor": actor, "undoes": undoes, "expect_rev": revisions.pop(step.task_id, None), **step.given}
-        moved = self._dispatcher.move(step.kind, step.task_id, **given)
-        return UndoneStep(task_id=moved.task_id, change=step.words, status=moved.status)
+    def _carry_out(
+        self, plan: list[tuple[int, Step]], revisions: dict[str, int], actor: str | None, *, dry_run: bool
+    ) -> None:
+        """Give the commands; the first one of each task counts only while the task is as it was seen.
+
+        In a dry run only the first of all can be asked about: the others may depend on it.
+        """
+        for place, (undoes, step) in enumerate(plan):
+            seen = revisions.pop(step.task_id, None)
+            given = {"actor": actor, "undoes": undoes, "expect_rev": seen, **step.given}
+            if not dry_run:
+                self._dispatcher.move(step.kind, step.task_id, **given)
+            elif place == 0:
+                self._dispatcher.rehearse(step.kind, step.task_id, **given)
 
     def _by_number(self, seq: int, task_id: str | None) -> Commit:
         history.known(self._environment.store, seq)
@@ -97,27 +112,44 @@ class UndoService:
         return self._whole(found)
 
     def _whole(self, event: Event) -> Commit:
-        first, commit = _first(event), []
-        for one in self._environment.store.events(first - 1):
-            if one.seq >= first + event.commit[1]:
+        commit = []
+        for one in self._environment.store.events(event.begins - 1):
+            if one.seq >= event.begins + event.commit[1]:
                 break
             commit.append(one)
         return commit
 
-    def _last_of(self, who: str, task_id: str | None) -> Commit:
-        """The last commit of the caller that is neither undone nor an undo."""
+    def _last_of(self, who: str, task_id: str | None) -> list[Commit]:
+        """The last commit of the caller that is neither undone nor an undo; of a bulk change all of them, last first.
+
+        Of one task, only the part of a bulk change that concerns it is meant.
+        """
         for events in self._looks_back(task_id):
             settled = _settled(events)
             for event in reversed(events):
                 counts = event.type.startswith(DOCUMENT) or (event.task_id and not is_remark(event))
-                if event.actor == who and counts and _first(event) not in settled:
-                    return self._whole(event)
+                if event.actor == who and counts and event.begins not in settled:
+                    commit = self._whole(event)
+                    return [commit] if task_id is not None else self._bulk(commit)
         where = f" of {task_id}" if task_id else ""
         raise NotFound(
             f"there is no change{where} by {who} that is not undone already",
             "see what happened",
             Call("log", {"task_id": task_id} if task_id else {"limit": 20}),
         )
+
+    def _bulk(self, commit: Commit) -> list[Commit]:
+        """The commits of the bulk change that one belongs to, last first, without what is undone already."""
+        bulk = next((event.payload["bulk"] for event in commit if "bulk" in event.payload), None)
+        if bulk is None:
+            return [commit]
+        events = list(self._environment.store.events(bulk - 1))
+        parts = {bulk} | {event.begins for event in events if event.payload.get("bulk") == bulk}
+        commits: dict[int, Commit] = {first: [] for first in sorted(parts - _settled(events), reverse=True)}
+        for event in events:
+            if event.begins in commits:
+                commits[event.begins].append(event)
+        return list(commits.values())
 
     def _looks_back(self, task_id: str | None) -> Iterator[list[Event]]:
         """The last events, more of them each time; of one task all of them."""
@@ -131,46 +163,56 @@ class UndoService:
             if window >= head:
                 return
 
-    def _around(self, commit: Commit) -> tuple[dict[str, Task | None], dict[str, Task]]:
-        """Each task of the commit before and after it."""
-        before: dict[str, Task | None] = {}
-        after: dict[str, Task] = {}
-        for task_id in dict.fromkeys(event.task_id for event in commit if event.task_id and not is_remark(event)):
-            task: Task | None = None
-            before[task_id] = None
-            for event in self._environment.store.events(task_id=task_id):
-                if event.seq > commit[-1].seq:
-                    break
-                if not is_remark(event):
-                    task = evolve(task, event)
-                    if event.seq < commit[0].seq:
-                        before[task_id] = task
-            if task is not None:
-                after[task_id] = task
-        return before, after
+    def _histories(self, commits: list[Commit]) -> dict[str, list[Event]]:
+        """All events of the tasks that the commits are about; of several tasks in one look at the log."""
+        store = self._environment.store
+        concerned = {event.task_id for commit in commits for event in commit if event.task_id and not is_remark(event)}
+        if len(concerned) == 1:
+            return {task_id: list(store.events(task_id=task_id)) for task_id in concerned}
+        found: dict[str, list[Event]] = {task_id: [] for task_id in concerned}
+        for event in store.events():
+            if event.task_id in found:
+                found[event.task_id].append(event)
+        return found
 
-    def _unchanged_since(self, commit: Commit, task_ids: set[str]) -> dict[str, int]:
-        """The revisions that the tasks have now; refused where one has changed since, except for what was undone."""
+    def _unchanged_since(
+        self, commit: Commit, task_ids: set[str], histories: dict[str, list[Event]], reversing: set[int]
+    ) -> dict[str, int]:
+        """The revisions that the tasks have now; refused where one has changed since, except for what is undone."""
         revisions: dict[str, int] = {}
         for task_id in task_ids:
             revisions[task_id] = self._environment.lookup.get(task_id).rev
-            later = [one for one in self._environment.store.events(task_id=task_id) if one.seq > commit[-1].seq]
-            settled = _settled(later)
+            later = [one for one in histories[task_id] if one.seq > commit[-1].seq]
+            settled = _settled(later) | reversing
             for one in later:
-                if not is_remark(one) and inverse.is_material(one) and _first(one) not in settled:
+                if not is_remark(one) and inverse.is_material(one) and one.begins not in settled:
                     raise _changed_since(task_id, commit[0], one)
         return revisions
 
 
-def _first(event: Event) -> int:
-    """The number of the first event of its commit."""
-    return event.seq - event.commit[0] + 1
+def _around(commit: Commit, histories: dict[str, list[Event]]) -> tuple[dict[str, Task | None], dict[str, Task]]:
+    """Each task of the commit before and after it."""
+    before: dict[str, Task | None] = {}
+    after: dict[str, Task] = {}
+    for task_id in dict.fromkeys(event.task_id for event in commit if event.task_id and not is_remark(event)):
+        task: Task | None = None
+        before[task_id] = None
+        for event in histories[task_id]:
+            if event.seq > commit[-1].seq:
+                break
+            if not is_remark(event):
+                task = evolve(task, event)
+                if event.seq < commit[0].seq:
+                    before[task_id] = task
+        if task is not None:
+            after[task_id] = task
+    return before, after
 
 
 def _settled(events: list[Event]) -> set[int]:
     """The commits that were undone, and those that undid them, by their first events."""
     undoing = [event for event in events if "undoes" in event.payload]
-    return {event.payload["undoes"] for event in undoing} | {_first(event) for event in undoing}
+    return {event.payload["undoes"] for event in undoing} | {event.begins for event in undoing}
 
 
 def _changed_since(task_id: str, undone: Event, later: Event) -> RevisionConflict:

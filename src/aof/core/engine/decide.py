@@ -17,7 +17,6 @@ from aof.core.engine import decide_gated, revision, update
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.tasks import KeyConflict
 from aof.core.model import commands as c
-from aof.core.model.commands import Claim, Create, OnTask
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -40,15 +39,15 @@ from aof.core.validation import limits
 from aof.core.workflows import control, failures
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
-_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "allow_open_children")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
 
 
-def repeated(task: Task | None, command: OnTask) -> Verdict | None:
+def repeated(task: Task | None, command: c.OnTask) -> Verdict | None:
     """The answer to a request that was carried out before; None for one that is new or has no key."""
-    if command.key is None or isinstance(command, (Create, Claim)):
+    if command.key is None or isinstance(command, (c.Create, c.Claim)):
         return None
     if problem := limits.key(command.key):
         return problem
@@ -65,9 +64,9 @@ def repeated(task: Task | None, command: OnTask) -> Verdict | None:
     )
 
 
-def remembered(verdict: Verdict, command: OnTask) -> Verdict:
+def remembered(verdict: Verdict, command: c.OnTask) -> Verdict:
     """The decision with its request on record, also where the request changes nothing; a refusal is none."""
-    if command.key is None or isinstance(verdict, AofError) or isinstance(command, (Create, Claim)):
+    if command.key is None or isinstance(verdict, AofError) or isinstance(command, (c.Create, c.Claim)):
         return verdict
     if verdict.refusal is not None:
         return verdict
@@ -78,7 +77,7 @@ def remembered(verdict: Verdict, command: OnTask) -> Verdict:
     return msgspec.structs.replace(verdict, drafts=(noted, *verdict.drafts))
 
 
-def request_digest(command: OnTask) -> str:
+def request_digest(command: c.OnTask) -> str:
     """What makes two requests with one key the same request: what is asked, not who asks."""
     said: dict[str, Any] = msgspec.to_builtins(command, order="deterministic")
     for name in (*_CALLER, *_CIRCUMSTANCES):

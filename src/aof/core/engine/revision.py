@@ -1,6 +1,6 @@
-"""Revisions: a command is refused when its task has changed since the caller looked; an undo names what it reverses.
+"""Revisions: a command is refused when its task has changed since the caller looked.
 
-Must not know what a command does.
+An undo names what it reverses, and a part of a bulk change where that began. Must not know what a command does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def outdated(task: Task | None, command: OnTask) -> RevisionConflict | None:
 
 
 def marked(verdict: Verdict, command: OnTask) -> Verdict:
-    """The decision with what it reverses on record."""
-    if command.undoes is None or isinstance(verdict, AofError):
+    """The decision with what it reverses, or belongs to, on record."""
+    marks = {name: mark for name, mark in (("undoes", command.undoes), ("bulk", command.bulk)) if mark is not None}
+    if not marks or isinstance(verdict, AofError):
         return verdict
-    return verdict.annotated(command.task_id, {"undoes": command.undoes}) or verdict
+    return verdict.annotated(command.task_id, marks) or verdict

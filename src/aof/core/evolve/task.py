@@ -301,10 +301,6 @@ def _unlocked(task: Task, event: Event) -> dict[str, Any]:
     return file_locks.unlocked(task, event)
 
 
-def _checked(task: Task, event: Event) -> dict[str, Any]:
-    return checked(task, event)
-
-
 def _commented(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
     return {"body": comments.add(task.body, event.timestamp, payload["by"], payload["text"])}
@@ -335,7 +331,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,
     "handoff.unanswered": _unanswered,
-    "autonomy.checked": _checked,
+    "autonomy.checked": checked,
     "file.locked": _locked,
     "file.unlocked": _unlocked,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     `key` is an idempotency key: the same request again gives the same answer. `expect_rev` is the revision that the
     caller has seen: if the task has another one by now, the command is refused. `undoes` is the first event of the
-    commit that the command reverses.
+    commit that the command reverses, `bulk` that of the bulk change which the command continues.
     """
 
     actor: str
@@ -38,6 +38,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     expect_rev: int | None = None
     undoes: int | None = None
+    bulk: int | None = None
 
     @property
     def acting(self) -> str:
@@ -49,6 +50,9 @@ class OnTask(Command, frozen=True, kw_only=True):
     """A command about one existing task."""
 
     task_id: str
+
+
+_OWN: Final = ("key", "expect_rev", "undoes", "bulk")  # what is said of one command as a whole
 
 
 class OwnRule(OnTask, frozen=True, kw_only=True):
@@ -65,6 +69,10 @@ class OwnRule(OnTask, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """What it does to what is loaded."""
         raise NotImplementedError
+
+    def passed_on(self) -> dict[str, Any]:
+        """What another command of the same caller on the same task begins with; key and revision belong to this one."""
+        return {name: getattr(self, name) for name in OnTask.__struct_fields__ if name not in _OWN}
 
 
 class OnDocument(OwnRule, frozen=True, kw_only=True):

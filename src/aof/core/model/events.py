@@ -65,6 +65,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     layout: str | None = None
     hash: str = ""
 
+    @property
+    def begins(self) -> int:
+        """The number of the first event of its commit."""
+        return self.seq - self.commit[0] + 1
+
 
 def about_handoff(event: Event) -> bool:
     """Whether the event may change the record of a handoff, which it then names."""

@@ -20,6 +20,12 @@ from aof.core.tasks.edit import changed
 
 FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
+_LEADING: Final[dict[type[c.OnTask], str]] = {
+    c.Pause: "pausing it",
+    c.Resume: "resuming it",
+    c.ArchiveTask: "archiving it",
+    c.UnarchiveTask: "taking it out of the archive",
+}
 
 
 def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
@@ -88,15 +94,22 @@ def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
         )
     if command.vouched is None:
         return None
-    if not (judges or tries_again(task, command) or _cancels(task, command)):
+    what = "approving or rejecting it" if judges else _for_leads(task, command)
+    if what is None:
         return None
-    what = "approving or rejecting it" if judges else "retrying it" if tries_again(task, command) else "cancelling it"
     return NotAllowed(
         f"{task.id} is {task.status}, and {what} needs a token with the scope lead",
         f"ask for one: aof token create {command.session or command.acting} --scope lead",
         Call("show", {"task_id": task.id}),
         scope="work",
     )
+
+
+def _for_leads(task: Task, command: c.OnTask) -> str | None:
+    """What a lead does with a task, in words; also where it is a part of something else, such as an undo."""
+    if tries_again(task, command):
+        return "retrying it"
+    return "cancelling it" if _cancels(task, command) else _LEADING.get(type(command))
 
 
 def _cancels(task: Task, command: c.OnTask) -> bool:

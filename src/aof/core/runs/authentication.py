@@ -36,7 +36,7 @@ _CALLS: Final[dict[type[c.OnTask], str]] = {
 _REPEATED: Final[dict[type[c.OnTask], tuple[str, ...]]] = {
     c.Release: ("reason",),
     c.ReportProgress: ("text", "percent", "phase", "note"),
-    c.Update: ("body", "status", "reason"),
+    c.Update: ("note", "body", "status", "reason"),
     c.Complete: ("summary", "outcome", "blockers"),
     c.Fail: ("code", "message"),
 }

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import InvalidInput, PayloadTooLarge
+from aof.core.model import times
 from aof.core.model.ids import is_agent_name
 
 TITLE: Final = 500
@@ -99,6 +100,15 @@ def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | 
     return InvalidInput(
         f"'{field}' cannot be {str(value)[:80]!r}; choose one of {there}", f"give another value for '{field}'"
     )
+
+
+def moment(name: str, said: str, now: int) -> str | InvalidInput:
+    """A day or a moment as AOF writes it, from how people say it; a refusal of what is neither."""
+    try:
+        return times.resolved(said, now)
+    except (ValueError, OverflowError):
+        hint = f"give a day, a moment, or how far from now it is: {times.MOMENTS}"
+        return InvalidInput(f"'{name}' cannot be {said[:80]!r}", hint, parameter=name)
 
 
 def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:

@@ -72,8 +72,8 @@ def _task(file: SourceFile, given: dict[str, Any], body: str) -> ForeignTask:
     body = _MARK.sub("", body)
     criteria = _CRITERIA.search(body)
     if criteria is not None:
-        points = [model.line(one)[:256] for one in _POINT.findall(criteria[1])]
-        task.acceptance = tuple(points[:50])
+        points = _POINT.findall(criteria[1])
+        model.set_acceptance(task, points)
         body = body[: criteria.start()] + body[criteria.end() :] if points else body
     model.sections(task, (("", re.sub(r"\A\s*##[ \t]+Description[ \t]*\n", "", body)),))
     folders = file.name.split("/")[:-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ _PRIORITY: Final[Mapping[str, Priority]] = {
     "0": "critical", "1": "high", "2": "normal", "3": "low", "4": "low",
     "p0": "critical", "p1": "high", "p2": "normal", "p3": "low", "p4": "low",
 }  # fmt: skip
+_BULLET: Final = re.compile(r"\A\s*(?:[-*+]\s+)?(?:\[[ xX]\]\s*)?")
 _ABOUT: Final = ("issue_type", "created_at", "updated_at", "closed_at", "close_reason", "external_ref", "created_by")
 _USED: Final = (
     *_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority", "assignee",
@@ -40,7 +42,7 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
     """Every line is an issue."""
     reading = Reading([], [])
     for file in files:
-        for number, row in enumerate(file.text.splitlines(), 1):
+        for number, row in enumerate(file.text.split("\n"), 1):
             if not row.strip():
                 continue
             given = model.decoded(SourceFile(f"{file.name}:{number}", row))
@@ -61,10 +63,11 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
             ("", given.get("description")),
             ("Design", given.get("design")),
             ("Notes", given.get("notes")),
-            ("Comments", _comments(given.get("comments"))),
         ),
     )
-    task.acceptance = tuple(one.strip().lstrip("-*[] x") for one in criteria.splitlines() if one.strip())[:50]
+    said = [one for one in _rows(given.get("comments")) if isinstance(one, dict)]
+    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in said])
+    model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _STATUS, _INEXACT)
     model.set_priority(task, given.get("priority"), _PRIORITY)
     model.set_tags(task, [*model.listed(given.get("labels")), *_kind(given)])
@@ -81,18 +84,13 @@ def _kind(given: dict[str, Any]) -> list[str]:
     return [kind] if kind and kind != "task" else []
 
 
-def _comments(given: object) -> str:
-    said = []
-    for one in given if isinstance(given, list) else []:
-        if isinstance(one, dict):
-            author = model.line(one.get("author")) or "unknown"
-            said.append(f"{author}, {model.line(one.get('created_at'))}:\n{model.text(one.get('text'))}")
-    return "\n\n".join(said)
+def _rows(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
 
 
 def _edges(task: ForeignTask, given: object) -> None:
     waits: list[str] = []
-    for one in given if isinstance(given, list) else []:
+    for one in _rows(given):
         edge = one if isinstance(one, dict) else {"depends_on_id": one}
         target, kind = model.line(edge.get("depends_on_id")), model.line(edge.get("type")) or "blocks"
         if kind == "blocks" and target:

@@ -16,7 +16,7 @@ _PRIORITIES: Final[Mapping[str, Priority]] = {
     "normal": "normal", "medium": "normal", "p2": "normal", "low": "low", "p3": "low",
 }  # fmt: skip
 _PRIORITY = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
-_WAITS = re.compile(r"^[\s>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
+_WAITS = re.compile(r"^[ \t>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
 _ADDRESS = re.compile(r"https?://[^/]+/(?:repos/)?([^/]+/[^/]+)/issues/\d+")
 _USED: Final = (
     "number", "title", "body", "state", "stateReason", "state_reason", "labels", "assignees", "assignee", "milestone",
@@ -57,7 +57,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
     found = _ADDRESS.match(model.line(given.get("html_url") or given.get("url")))
     place = found[1] if found else ""
     task = model.new_task(f"{place}#{given['number']}", given.get("title"))
-    model.sections(task, (("", given.get("body")), ("Comments", _comments(given.get("comments")))))
+    model.sections(task, (("", given.get("body")),))
     closed = model.line(given.get("state")).lower() == "closed"
     reason = model.line(given.get("stateReason") or given.get("state_reason")).lower()
     if closed:
@@ -73,6 +73,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
     model.set_owner(task, people)
     numbers = [one for row in _WAITS.findall(task.body) for one in re.findall(r"#(\d+)", row)]
     task.depends_on = tuple(dict.fromkeys(f"{place}#{number}" for number in numbers))
+    model.set_comments(task, _comments(given.get("comments")))
     task.about = {
         name: model.line(next((given[one] for one in places if given.get(one)), ""))[:500]
         for name, places in _ABOUT.items()
@@ -100,14 +101,12 @@ def _names(given: object, key: str) -> list[str]:
     return [name for one in rows if (name := model.line(one.get(key) if isinstance(one, dict) else one))]
 
 
-def _comments(given: object) -> str:
+def _comments(given: object) -> list[tuple[object, object, object]]:
     """Only `gh` gives comments themselves; the REST API gives their number."""
     rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    said = []
+    said: list[tuple[object, object, object]] = []
     for one in rows:
         author = one.get("author") or one.get("user") or {}
-        name = model.line(author.get("login") if isinstance(author, dict) else author) or "unknown"
-        said.append(
-            f"{name}, {model.line(one.get('createdAt') or one.get('created_at'))}:\n{model.text(one.get('body'))}"
-        )
-    return "\n\n".join(said)
+        name = author.get("login") if isinstance(author, dict) else author
+        said.append((name, one.get("createdAt") or one.get("created_at"), one.get("body")))
+    return said

@@ -12,9 +12,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.core.errors.base import InvalidInput
+from aof.core.evolve import comments, work_log
 from aof.core.model.ids import is_agent_name
 from aof.core.model.kinds import Priority
-from aof.core.model.times import end_of
+from aof.core.model.times import end_of, iso, millis
 from aof.core.validation import limits
 
 Target = Literal["ready", "backlog", "blocked", "done", "cancelled"]
@@ -84,8 +85,8 @@ def line(value: object) -> str:
 
 
 def text(value: object) -> str:
-    """A value as text that a file can hold."""
-    return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else ""
+    """A value as text that a file can hold; other tools end lines as Windows does."""
+    return _UNSTORABLE.sub("\ufffd", value.replace("\r\n", "\n")) if isinstance(value, str) else ""
 
 
 def sections(task: ForeignTask, parts: Iterable[tuple[str, object]]) -> None:
@@ -97,6 +98,22 @@ def sections(task: ForeignTask, parts: Iterable[tuple[str, object]]) -> None:
         task.lose("description", f"cut to {limits.BODY:,} characters")
         body = body[: limits.BODY - 1]
     task.body = f"{body}\n" if body else ""
+
+
+def set_comments(task: ForeignTask, said: list[tuple[object, object, object]]) -> None:
+    """Put what people said of the task where comments stand: each as author, moment and text, oldest first."""
+    for place, (author, at, words) in enumerate(said):
+        if not text(words).strip():
+            continue
+        name = line(author)[:100] or "unknown"
+        try:
+            body = comments.add(task.body, iso(millis(line(at))), name, text(words))
+        except (ValueError, OverflowError):
+            body = work_log.append(task.body, f"{name}:", text(words), work_log.COMMENTS)
+        if len(body) > limits.BODY:
+            task.lose("comments", f"only the first {place} of {len(said)}")
+            return
+        task.body = body
 
 
 def listed(value: object) -> list[str]:
@@ -112,6 +129,16 @@ def set_tags(task: ForeignTask, values: Iterable[str]) -> None:
     if len(found) > limits.ITEMS:
         task.lose("tags", f"only the first {limits.ITEMS} of {len(found)}")
     task.tags = tuple(found[: limits.ITEMS])
+
+
+def set_acceptance(task: ForeignTask, values: Iterable[str]) -> None:
+    """The acceptance criteria, as many and as long as other lists of a task may be."""
+    found = [one for value in values if (one := line(value))]
+    if len(found) > limits.ITEMS:
+        task.lose("acceptance", f"only the first {limits.ITEMS} of {len(found)}")
+    if any(len(one) > limits.ITEM for one in found[: limits.ITEMS]):
+        task.lose("acceptance", f"criteria cut to {limits.ITEM} characters")
+    task.acceptance = tuple(one[: limits.ITEM] for one in found[: limits.ITEMS])
 
 
 def set_owner(task: ForeignTask, names: list[str]) -> None:

@@ -7,6 +7,7 @@ Must not know how tasks are found.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ COLUMNS: Final = (
     "id", "title", "status", "priority", "tags", "owner", "agent", "role", "team", "dependsOn", "parent", "due",
     "createdAt", "updatedAt", "endedAt", "description",
 )  # fmt: skip
+_LINE_END: Final = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")  # other separators of Unicode are text
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _SAME: Final = {
     "key": "id", "number": "id", "summary": "title", "name": "title", "subject": "title", "body": "description",
@@ -61,7 +63,7 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
 
 
 def _read_one(file: SourceFile, reading: Reading) -> InvalidInput | None:
-    rows = csv.reader(file.text.removeprefix("\ufeff").splitlines(keepends=True), strict=True)
+    rows = csv.reader(_LINE_END.split(file.text.removeprefix("\ufeff")), strict=True)
     try:
         header = [model.line(one) for one in next(rows, [])]
         names = [_SAME.get(one.lower(), one if one in COLUMNS else one.lower()) for one in header]

@@ -34,7 +34,6 @@ from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log import reader
 from aof.stores.filesystem.log.reader import Position, Reader
 from aof.stores.filesystem.log.state import State, poisoned
-from aof.stores.filesystem.log.writer import wait_for_more
 from aof.stores.filesystem.records import task_templates
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
@@ -234,7 +233,7 @@ class ReadOnlyStore(MemoryStore):
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
-        return wait_for_more(self.reader, self._clock, after, timeout)
+        return reader.wait_for_more(self.reader, self._clock, after, timeout)
 
     def _caught_up(self) -> MemoryState:
         """Everything that the log tells now; the chain has to hold, and no flush may have failed."""

@@ -26,7 +26,7 @@ from aof.stores.filesystem.io.locks import HeldLock, Stripes
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
 from aof.stores.filesystem.io.system import clearly
-from aof.stores.filesystem.log import writer as waiting
+from aof.stores.filesystem.log import reader
 from aof.stores.filesystem.parts import Parts
 from aof.stores.filesystem.recovery import journal, power_cut
 from aof.stores.filesystem.recovery.journal import Opening
@@ -355,7 +355,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
-        return waiting.wait_for_more(self.reader, self._clock, after, timeout)
+        return reader.wait_for_more(self.reader, self._clock, after, timeout)
 
     def close(self) -> None:
         """Let go of everything."""

@@ -40,6 +40,13 @@ def test_lists_answer_rows_and_a_total(aof: Aof) -> None:
     assert aof("list", "--search", "task 1", "--json").data["total"] == 1
 
 
+def test_a_search_calls_ready_only_what_can_be_claimed(aof: Aof) -> None:
+    aof("create", "Write the page")
+    aof("create", "Print the page", "--dep", "001")
+    said = aof("search", "page").out.splitlines()
+    assert [line.split()[1] for line in said] == ["waiting", "ready"]
+
+
 def test_show_answers_the_whole_task(aof: Aof) -> None:
     aof("create", "first")
     aof("create", "second", "--dep", "001", "--brief", "some text", "--meta", "estimate=3", "--tag", "api")

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
+from aof.core.errors.base import Unavailable
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady
 from aof.ports.lists import Query
-from aof.stores.filesystem.index import builder, file
+from aof.stores.filesystem.index import builder, file, text_table
 from aof.stores.filesystem.index import schema as database_file
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
@@ -340,3 +341,17 @@ def test_claiming_without_an_id_takes_what_the_core_lets_start(fabric: Fabric) -
     assert len(taken) == len(set(taken)) == 23
     with pytest.raises(AlreadyClaimed):
         fabric.claim(taken[0], agent="cem")
+
+
+def test_without_full_text_search_in_sqlite_a_search_says_so_and_lists_go_on(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = fabric.create("One", tags=["a"]).task_id
+    monkeypatch.setattr(text_table, "_MODULE", "no_such_module")
+    with pytest.raises(Unavailable, match=r"^the SQLite [\d.]+ of this Python has no full-text search"):
+        fabric.search("one")
+    with pytest.raises(Unavailable):
+        fabric.list(search="one")
+    assert [row.id for row in fabric.list(tag="a").tasks] == [task]
+    monkeypatch.undo()
+    assert [row.id for row in fabric.search("one").tasks] == [task]

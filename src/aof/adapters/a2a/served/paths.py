@@ -24,7 +24,7 @@ _ROUTES: Final = (
     ("/a2a/tasks/{id}", "get", "a2a_task", "One of them.", False, _JSON),
     ("/a2a/tasks/{id}:cancel", "post", "a2a_cancel", "Cancel one of them.", True, _JSON),
     ("/a2a/tasks/{id}:subscribe", "get", "a2a_subscribe", "Follow one of them.", False, _STREAM),
-    (_PUSH, "get", "a2a_push_list", "Where news of a task are pushed to.", False, _JSON),
+    (_PUSH, "get", "a2a_push_list", "Where news of a task is pushed to.", False, _JSON),
     (_PUSH, "post", "a2a_push_set", "Push news of a task to an address.", True, _JSON),
     (f"{_PUSH}/{{push_id}}", "get", "a2a_push_get", "One of these addresses.", False, _JSON),
     (f"{_PUSH}/{{push_id}}", "delete", "a2a_push_delete", "Push no more news there.", False, _JSON),

@@ -64,7 +64,7 @@ def search(context: Context, values: dict[str, Any]) -> Answer:
             screen.line("nothing matches")
             return
         for row in found.tasks:
-            screen.say((row.id, "bold"), "  ", (row.state or row.status, row.status), "  ", row.title, cut_off=True)
+            screen.say((row.id, "bold"), "  ", (_state(row), row.status), "  ", row.title, cut_off=True)
             if row.get("excerpt") and row["excerpt"] != row.title:
                 screen.say((f"  {row['where']}: ", "dim"), row["excerpt"], cut_off=True)
         _more(screen, found)
@@ -89,7 +89,7 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
         body = [
             (
                 row.id,
-                row.state or ("waiting" if row.waits else row.status),
+                _state(row),
                 row.priority,
                 row.agent or "-",
                 (stems or {}).get(row.id, "") + _title(row, reasons=reasons),
@@ -110,6 +110,11 @@ def _more(screen: Screen, listed: Listed) -> None:
     if listed.total > len(listed.tasks):
         more = f"; the next page: --cursor {listed.next_cursor}" if listed.next_cursor else ""
         screen.line(screen.paint(f"{len(listed.tasks)} of {listed.total}{more}", "dim"))
+
+
+def _state(row: Row) -> str:
+    """The word for where a task is: what is odd about its file, or its status; `ready` only if it can be claimed."""
+    return row.state or ("waiting" if row.waits else row.status)
 
 
 def _why(row: Row) -> str:

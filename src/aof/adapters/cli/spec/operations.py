@@ -117,7 +117,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=40,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--at", "as it was after this event", metavar="SEQ", type="int"),
@@ -132,7 +132,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=45,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
@@ -239,7 +239,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
             Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
-            Option("--hop", "workflow hop", metavar="H"),
+            Option("--hop", "hop of the workflow", metavar="H"),
             Option("--keep", "hold it beyond this session; your calls renew it"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -253,7 +253,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=20,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
@@ -270,7 +270,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=30,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--text", "what was achieved", metavar="T"),
@@ -293,20 +293,20 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=40,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--summary", "what was done", metavar="T"),
+            Option("--summary", "what was done, for the work log", metavar="T"),
             Option("--outcome", "required in a workflow: complete, needs_review or blocked", metavar="O"),
-            Option("--blocker", "for needs_review and blocked; may be repeated", metavar="T", kind="many", target="blockers"),
+            Option("--blocker", "what is in the way, with needs_review or blocked; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
             Option("--summary-ref", "file that holds the summary", metavar="PATH"),
             Option("--deliverable", "file that was produced; may be repeated", metavar="PATH", kind="many", target="deliverables"),
-            Option("--allow-open-children", "despite open children"),
-            Option("--test", "tests: total, passed, failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
+            Option("--allow-open-children", "complete it though tasks below it are open"),
+            Option("--test", "number of tests: total, passed or failed; a JSON object or @FILE works too; may be repeated", metavar="K=N", kind="many", type="object", target="tests"),
             Option("--notes", "notes for the next worker, or - for standard input", metavar="T", type="stdin"),
-            Option("--acceptance", "criterion that was met; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
-            Option("--hop", "workflow hop", metavar="H"),
+            Option("--acceptance", "acceptance criterion that was met; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
+            Option("--hop", "hop of the workflow", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -322,7 +322,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=45,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
@@ -342,7 +342,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=50,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--code", "short name of what went wrong", metavar="C"),
@@ -363,7 +363,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=60,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T"),
@@ -382,7 +382,7 @@ VERBS: tuple[Verb, ...] = (
         section="work",
         order=110,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
@@ -452,7 +452,7 @@ VERBS: tuple[Verb, ...] = (
         order=130,
         arguments=(
             Argument("show|set|decide|artifact", "what to do", target="action"),
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("TEXT", "with decide: what was decided", required=False, target="description"),
         ),
         options=(
@@ -498,7 +498,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--workflow", "workflow to pass through", metavar="W"),
             Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "requirements on agents; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -528,7 +528,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=20,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--title", "new title", metavar="T"),
@@ -541,7 +541,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata"),
             Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item"),
             Option("--constraint", "limit on the work; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="constraints"),
-            Option("--profile", "requirements on agents; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
+            Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object"),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities"),
             Option("--resource", "resource that a limited number of tasks may use at once", metavar="R"),
             Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V"),
@@ -561,7 +561,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=25,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("TEXT", "comment, as Markdown, or - for standard input", target="text", type="stdin"),
         ),
         options=(
@@ -578,7 +578,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=30,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--note", "added to the work log", metavar="T"),
@@ -600,7 +600,7 @@ VERBS: tuple[Verb, ...] = (
         order=40,
         arguments=(
             Argument("add|rm", "what to do (default: add)", required=False, target="action"),
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("BLOCKER", "task that must be done first", target="blocker_id"),
         ),
         options=(
@@ -621,7 +621,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=50,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
@@ -639,7 +639,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=60,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
             Argument("KIND", "how they are connected: parent, child, blocked_by, blocks, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence", target="kind"),
             Argument("TARGET", "the other end: a task, a run, a path", target="target"),
         ),
@@ -656,7 +656,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=70,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
@@ -673,7 +673,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=80,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -688,7 +688,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=90,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T"),
@@ -704,7 +704,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=100,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -719,7 +719,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=110,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T"),
@@ -735,7 +735,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=120,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T", required=True),
@@ -751,7 +751,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=125,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--backlog", "put it in the backlog instead of the ready queue"),
@@ -768,7 +768,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=130,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -783,7 +783,7 @@ VERBS: tuple[Verb, ...] = (
         section="plan",
         order=132,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -849,7 +849,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--dry-run", "show what it would do, and change nothing"),
         ),
         example="aof undo --dry-run",
-        help="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+        help="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
     ),
     Verb(
         "approve",
@@ -858,12 +858,12 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=10,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T"),
-            Option("--hop", "workflow hop", metavar="H"),
-            Option("--allow-open-children", "despite open children"),
+            Option("--hop", "hop of the workflow", metavar="H"),
+            Option("--allow-open-children", "complete it though tasks below it are open"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -876,11 +876,11 @@ VERBS: tuple[Verb, ...] = (
         section="review",
         order=20,
         arguments=(
-            Argument("ID", "ID, or unique part", target="task_id"),
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
             Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
-            Option("--hop", "workflow hop", metavar="H"),
+            Option("--hop", "hop of the workflow", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -1335,7 +1335,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("FILE", "the file to write", required=False, target="file"),
         ),
         options=(
-            Option("--format", "export tasks as json or csv (else the whole data directory)", metavar="F"),
+            Option("--format", "tasks as json or csv (else as FILE ends, or everything)", metavar="F"),
             Option("--status", "only this status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--archived", "also what was archived"),
             Option("--sort", "order: id, priority, created, updated, due, title or status", metavar="S"),

@@ -10,10 +10,14 @@ from aof.adapters.mcp.sessions import Hub
 from aof.core.model.lifecycle import STATUSES
 
 _MOST: Final = 100  # values that the protocol allows in one answer
+_LATEST: Final = 1_000  # tasks whose agents are offered
 
 
 async def complete(hub: Hub, params: CompleteRequestParams) -> Completion:
-    """The values that begin with, or contain, what was typed; none for an argument that nobody declared."""
+    """The values that begin with, or contain, what was typed; none for an argument that nobody declared.
+
+    Nobody reads more than one answer, so no more are looked for, and of more than those the total is not told.
+    """
     typed = params.argument.value.casefold()
     match params.argument.name:
         case "taskId" | "id":
@@ -25,17 +29,19 @@ async def complete(hub: Hub, params: CompleteRequestParams) -> Completion:
             found = [status for status in STATUSES if status.startswith(typed)]
         case _:
             found = []
-    return Completion(values=found[:_MOST], total=len(found), has_more=len(found) > _MOST)
+    more = len(found) > _MOST
+    return Completion(values=found[:_MOST], total=None if more else len(found), has_more=more)
 
 
 def _ids(hub: Hub, typed: str, status: str | None) -> list[str]:
-    """IDs of tasks with this text in ID or title, the newest first."""
-    rows = hub.fabric.list(search=typed, status=status).tasks if typed else hub.fabric.list(status=status).tasks
-    return sorted((row.id for row in rows), reverse=True)
+    """IDs of tasks that a search for the text finds, the newest first."""
+    rows = hub.fabric.list(search=typed or None, status=status, sort="id", reverse=True, limit=_MOST + 1).tasks
+    return [row.id for row in rows]
 
 
 def _agents(hub: Hub, typed: str) -> list[str]:
-    """Agents of the org chart, and those that tasks name."""
-    named = {row.agent for row in hub.fabric.list().tasks if isinstance(row.agent, str)}
+    """Agents of the org chart, and those that the latest tasks name."""
+    latest = hub.fabric.list(sort="updated", reverse=True, limit=_LATEST).tasks
+    named = {row.agent for row in latest if row.agent is not None}
     known = sorted({agent.id for agent in hub.fabric.org.agents} | named)
     return [name for name in known if name.casefold().startswith(typed)]

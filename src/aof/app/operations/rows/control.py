@@ -238,8 +238,9 @@ ROWS: tuple[Operation, ...] = (
             section="plan",
             order=140,
             summary="reverse your last change",
-            notes="Without ID: your last change of any task. Again: the one before it. What cannot be undone says why; "
-            "'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
+            notes="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. "
+            "What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an "
+            "undo.",
             example="aof undo --dry-run",
         ),
     ),

@@ -16,8 +16,8 @@ Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)")
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
-OpenChildren = Annotated[bool, param("despite open children")] | UnsetType
-Hop = Annotated[str, param("workflow hop")] | UnsetType
+OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
+Hop = Annotated[str, param("hop of the workflow")] | UnsetType
 Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
@@ -34,7 +34,9 @@ Acceptance = Annotated[
     list[str | Object], param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)"))
 ]
 Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
-Profile = Annotated[Object, param("requirements on agents", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))]
+Profile = Annotated[
+    Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
+]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 Visible = Annotated[Visibility, param("where the task is shown")]
 Due = Annotated[

@@ -16,7 +16,6 @@ from aof.core.model.kinds import Priority, Status
 _SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
-
 Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
 
 
@@ -48,9 +47,7 @@ class PageParams(FilterParams, frozen=True, kw_only=True):
         Annotated[Literal["id", "priority", "created", "updated", "due", "title", "status"], param("order")] | UnsetType
     ) = UNSET
     reverse: Annotated[bool, param("in the opposite order")] | UnsetType = UNSET
-    cursor: Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType = (
-        UNSET
-    )
+    cursor: Cursor = UNSET
 
 
 class ListParams(PageParams, frozen=True, kw_only=True):

@@ -74,10 +74,13 @@ class UpdateParams(ReportParams, frozen=True, kw_only=True):
 class CompleteParams(ReportParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
-    summary: Annotated[str, param("what was done", Spelling(metavar="T"))] | UnsetType = UNSET
+    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
     outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
     blockers: (
-        Annotated[list[str], param("for needs_review and blocked", Spelling(option="--blocker", metavar="T"))]
+        Annotated[
+            list[str],
+            param("what is in the way, with needs_review or blocked", Spelling(option="--blocker", metavar="T")),
+        ]
         | UnsetType
     ) = UNSET
     caller_role: Annotated[str, param("your role in the workflow", Spelling(option="--role"))] | UnsetType = UNSET
@@ -90,7 +93,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
     tests: (
         Annotated[
             dict[str, int],
-            param("tests: total, passed, failed", Spelling(option="--test", metavar="K=N")),
+            param("number of tests: total, passed or failed", Spelling(option="--test", metavar="K=N")),
         ]
         | UnsetType
     ) = UNSET
@@ -98,7 +101,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
     acceptance: (
         Annotated[
             list[str | Object],
-            param("criterion that was met", Spelling(metavar="A", note="(text or a JSON object)")),
+            param("acceptance criterion that was met", Spelling(metavar="A", note="(text or a JSON object)")),
         ]
         | UnsetType
     ) = UNSET

@@ -60,7 +60,9 @@ class CreateParams(Params, frozen=True, kw_only=True):
     agent: TargetAgent | UnsetType = UNSET
     team: TargetTeam | UnsetType = UNSET
     role: TargetRole | UnsetType = UNSET
-    priority: Priority = "normal"
+    priority: (
+        Annotated[Priority, param("default: normal", Spelling(help="low, normal, high or critical"))] | UnsetType
+    ) = UNSET
     depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
         msgspec.field(default_factory=list)
     )

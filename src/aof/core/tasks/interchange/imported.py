@@ -14,12 +14,10 @@ from aof._support.typed import prepare_type
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import NotAllowed
 from aof.core.evolve.task import evolve_draft
-from aof.core.model.commands import Create, Decide, NeedsOf, OnTask, OwnRule
+from aof.core.model.commands import Create, Decide, NeedsOf, OwnRule
 from aof.core.model.records import Needs, Records, Verdict
 from aof.core.model.times import iso
 from aof.core.tasks.transitions import to_blocked, transition
-
-_OWN = ("key", "expect_rev", "undoes")
 
 
 class ImportTask(OwnRule, frozen=True, kw_only=True):
@@ -57,6 +55,5 @@ class ImportTask(OwnRule, frozen=True, kw_only=True):
         return msgspec.structs.replace(verdict, drafts=(*verdict.drafts, moved))
 
     def _creation(self) -> Create:
-        given = {name: getattr(self, name) for name in OnTask.__struct_fields__ if name not in _OWN}
         status = "backlog" if self.arrives == "backlog" else "ready"
-        return msgspec.convert(given | {"status": status} | self.create, prepare_type(Create))
+        return msgspec.convert(self.passed_on() | {"status": status} | self.create, prepare_type(Create))

@@ -197,8 +197,10 @@ def _edges(before: Task, after: Task) -> Iterator[Step]:
         kind, target = (c.AddLink, before.parent_id) if before.parent_id else (c.RemoveLink, after.parent_id)
         yield Step(kind, after.id, {"kind": "parent", "target_id": target}, f"parent {before.parent_id or 'none'}")
     old, new = ({(one.kind, one.target_id): one for one in task.links} for task in (before, after))
-    for edge in new.keys() - old.keys():
-        yield Step(c.RemoveLink, after.id, {"kind": edge[0], "target_id": edge[1]}, f"remove the link to {edge[1]}")
+    for edge in new:
+        if edge not in old:
+            gone = {"kind": edge[0], "target_id": edge[1]}
+            yield Step(c.RemoveLink, after.id, gone, f"remove the link to {edge[1]}")
     for edge, one in old.items():
         if edge not in new:
             given = {"kind": edge[0], "target_id": edge[1], "reason": one.reason}

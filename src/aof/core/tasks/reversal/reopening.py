@@ -8,14 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.model.commands import Decide, NeedsOf, OnTask, OwnRule, RetryTask
+from aof.core.model.commands import Decide, NeedsOf, OwnRule, RetryTask
 from aof.core.model.events import Draft
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.tasks import graph
 from aof.core.tasks.transitions import transition
-
-_OWN = ("expect_rev", "undoes", "key")  # of the reopening as a whole
 
 
 class ReopenTask(OwnRule, frozen=True, kw_only=True):
@@ -48,5 +46,4 @@ class ReopenTask(OwnRule, frozen=True, kw_only=True):
         return msgspec.structs.replace(verdict, drafts=drafts)
 
     def _retry(self) -> RetryTask:
-        given = {name: getattr(self, name) for name in OnTask.__struct_fields__ if name not in _OWN}
-        return RetryTask(**given, reason=self.reason or f"reopened by {self.acting}")
+        return RetryTask(**self.passed_on(), reason=self.reason or f"reopened by {self.acting}")

@@ -12,7 +12,7 @@ from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, unfit
-from aof.stores.filesystem.records.places import NAME
+from aof.stores.filesystem.records.places import ORG_CHART
 
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
 
@@ -52,7 +52,7 @@ def _unreadable(case: Case) -> Iterator[DoctorFinding]:
             continue
         for name in sorted(os.listdir(f"{root}/{folder}")):
             path = os.path.realpath(f"{root}/{folder}/{name}")  # a link to a document is fine
-            if f"{folder}/{name}" == NAME:
+            if f"{folder}/{name}" == ORG_CHART:
                 continue  # problems of the chart are reported elsewhere
             if not os.path.isdir(path) and (why := unfit(path)) is not None:
                 yield DoctorFinding(

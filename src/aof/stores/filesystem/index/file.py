@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
 from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
-from aof.stores.filesystem.index import builder
-from aof.stores.filesystem.index import schema as databases
+from aof.stores.filesystem.index import builder, schema
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.read import Seen, seen
 from aof.stores.filesystem.io.system import NO_SPACE
@@ -41,7 +40,7 @@ class _Open:
     def __init__(self, path: str, inode: int) -> None:
         self.inode = inode
         self.pid = os.getpid()
-        self.database = databases.connect(path)
+        self.database = schema.connect(path)
 
     def close(self) -> None:
         """Close it; what a parent process has opened is only set aside, for SQLite does not survive a fork."""
@@ -78,6 +77,10 @@ class Cache:
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
             if database is not None and self._is_current(database) and _has(database, asked):
                 return question(database)
+        if searched:
+            from aof.stores.filesystem.index import text_table
+
+            text_table.require_full_text()
         self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
@@ -89,7 +92,7 @@ class Cache:
             except (OSError, DiskFull) as error:
                 if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
                     raise
-            with closing(databases.connect(":memory:")) as database:
+            with closing(schema.connect(":memory:")) as database:
                 self._fill(database, asked)
                 return question(database)
 
@@ -137,12 +140,12 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = databases.applied_position(database)
+        position = schema.applied_position(database)
         return position is not None and self._store.reader.end() == (position.day, position.offset)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
-        position = databases.applied_position(database)
+        position = schema.applied_position(database)
         if position is None:
             return False
         if not self._store.reader.holds(position):
@@ -167,8 +170,8 @@ class Cache:
             from aof.stores.filesystem.index import text_table
 
             text_table.refresh(self._store, database)
-        here = databases.applied_position(database)
-        if here is not None and asked.audited and not databases.is_audited(database):
+        here = schema.applied_position(database)
+        if here is not None and asked.audited and not schema.is_audited(database):
             from aof.stores.filesystem.index import audit_table, health_table
 
             audit_table.fill(database, self._store.reader, here.seq)
@@ -185,7 +188,7 @@ class Cache:
         disk.refuse_link(self._path)
         disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
-            with closing(databases.connect(temporary)) as database:
+            with closing(schema.connect(temporary)) as database:
                 self._fill(database, asked)
                 disk.rename(temporary, self._path)
                 self._clean(held)
@@ -224,7 +227,7 @@ def _has(database: sqlite3.Connection, asked: Asked) -> bool:
 
         if not text_table.is_fresh(database):
             return False
-    return not asked.audited or databases.is_audited(database)
+    return not asked.audited or schema.is_audited(database)
 
 
 def _has_ended(pid: int) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from aof._support.words import words
-from aof.core.errors.base import AofError
+from aof.core.errors.base import AofError, Call, Unavailable
 from aof.core.evolve.work_log import parts
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.index import schema
@@ -25,12 +25,26 @@ if TYPE_CHECKING:
     from aof.core.model.task import Task
     from aof.stores.filesystem.store import FilesystemStore
 
-_TABLES = """
-CREATE VIRTUAL TABLE texts USING fts5(title, description, comments, log, tokenize = 'unicode61 remove_diacritics 0');
+_MODULE = "fts5"
+_TOKENS = "unicode61 remove_diacritics 0"
+_TABLES = f"""
+CREATE VIRTUAL TABLE texts USING {_MODULE}(title, description, comments, log, tokenize = '{_TOKENS}');
 CREATE TABLE stale_texts (task TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _AT_ONCE = 500
 COLUMNS = ("title", "description", "comments", "log")
+
+
+def require_full_text() -> None:
+    """Refuse a search where this Python's SQLite was built without the module for it."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        known = database.execute("SELECT 1 FROM pragma_module_list WHERE name = ?", (_MODULE,)).fetchone()
+    if known is None:
+        raise Unavailable(
+            f"the SQLite {sqlite3.sqlite_version} of this Python has no full-text search ({_MODULE.upper()})",
+            "run AOF with a Python whose SQLite has it; all filters but the search work without it",
+            Call("list", {}),
+        )
 
 
 def is_fresh(database: sqlite3.Connection) -> bool:
@@ -65,8 +79,13 @@ def refresh(store: FilesystemStore, database: sqlite3.Connection) -> None:
 
 def match(sought: Sequence[str], column: str = "") -> str:
     """The question for texts that have words which begin like these, in one column or in any."""
-    every = " AND ".join(f'"{word}"*' for word in sought)
+    every = " AND ".join(f'"{_token(word)}"*' for word in sought)
     return f"{column} : ({every})" if column else every
+
+
+def _token(word: str) -> str:
+    """A word as the table has it; for SQLite a symbol is no part of a word, so an emoji is spelled by its number."""
+    return word if word.isalnum() else "".join(f"\ue000{ord(one):x}" for one in word)
 
 
 def _number(task_id: str) -> int:
@@ -74,7 +93,7 @@ def _number(task_id: str) -> int:
 
 
 def _row(task: Task) -> tuple[int, str, str, str, str]:
-    title, description, comments, log = (" ".join(words(text)) for text in (task.title, *parts(task.body)))
+    title, description, comments, log = (" ".join(map(_token, words(text))) for text in (task.title, *parts(task.body)))
     return _number(task.id), title, description, comments, log
 
 

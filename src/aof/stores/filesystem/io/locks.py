@@ -1,7 +1,9 @@
 """Locks between processes and threads, and the stripes of tasks that a unit of work takes.
 
-A lock is `flock` on a small file, shared or exclusive, waited for within bounds. Nobody begins work on what a dead
-writer left half done, or on what another log left. Must not know what the locks protect.
+A lock is `flock` on a small file, shared or exclusive, waited for within bounds. Every holder has an open file of its
+own, so `flock` keeps threads apart as well as processes. A lock is never stolen: it ends when its holder lets go or
+dies. With a stripe, nobody begins work on what a dead writer left half done, or on what another log left. Must not know
+any rule about tasks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The chain: how an event becomes a line of the log, how a line proves itself, and the last line of a file.
 
-The end is found from behind, so that it costs the same however long the file is. Changes nothing.
+A line ends with the SHA-256 of the hash before it and of its own text, so that nothing can be changed, taken out or put
+in unnoticed. The end of a file is found from behind, which costs the same however long the file is. Changes nothing.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.core.model.events import Event
+    from aof.ports.clock import Clock
 
 _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
@@ -26,6 +27,7 @@ _SEQ = b'{"seq":'
 _TALK = (b',"type":"protocol.', b',"type":"delegation.', b',"type":"document.')
 _SUFFIX = ".jsonl"
 _TYPE = b',"type":"'
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25  # seconds
 
 
 class Position:
@@ -317,6 +319,24 @@ def events_before(reader: Reader, types: tuple[str, ...], end: Position) -> Iter
             event = chain.decode(line)
             if event.seq <= end.seq:
                 yield event
+
+
+def wait_for_more(reader: Reader, clock: Clock, after: int, timeout: float) -> bool:
+    """Sleep until there is an event after that number; False when the time is over."""
+    deadline = clock.monotonic() + timeout
+    pause = _SHORTEST_WAIT
+    known = None
+    while True:
+        end = reader.end()
+        if end != known:
+            known = end
+            if reader.newest() > after:
+                return True
+        left = deadline - clock.monotonic()
+        if left <= 0:
+            return False
+        clock.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_WAIT)
 
 
 def _beginnings(types: tuple[str, ...]) -> tuple[bytes, ...]:

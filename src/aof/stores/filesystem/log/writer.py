@@ -15,18 +15,16 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
-from aof.ports.clock import Clock
 from aof.stores.filesystem.integrity.guard import LogGuard
 from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
-from aof.stores.filesystem.log.reader import Position, Reader, log_days
+from aof.stores.filesystem.log.reader import Position, log_days
 from aof.stores.filesystem.log.segment import LogFile
 from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Stamp, State, poisoned
 
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
 
@@ -79,24 +77,6 @@ def unknown(error: OSError | None = None) -> CommitUnknown:
         f"the log could not be flushed{why}; the change may or may not be durable",
         "run 'aof doctor', which verifies the log; then look whether the change is there",
     )
-
-
-def wait_for_more(reader: Reader, clock: Clock, after: int, timeout: float) -> bool:
-    """Sleep until there is an event after that number; False when the time is over."""
-    deadline = clock.monotonic() + timeout
-    pause = _SHORTEST_WAIT
-    known = None
-    while True:
-        end = reader.end()
-        if end != known:
-            known = end
-            if reader.newest() > after:
-                return True
-        left = deadline - clock.monotonic()
-        if left <= 0:
-            return False
-        clock.sleep(min(pause, left))
-        pause = min(pause * 2, _LONGEST_WAIT)
 
 
 class Log:

@@ -25,7 +25,7 @@ from aof.ports.org import OrgReport
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.records import strict_yaml, yaml_places
-from aof.stores.filesystem.records.places import NAME
+from aof.stores.filesystem.records.places import ORG_CHART
 
 LIMIT: Final = 1_048_576
 
@@ -41,7 +41,7 @@ class OrgFile:
     """The chart of one data directory."""
 
     def __init__(self, root: str, disk: Disk | None = None) -> None:
-        self._path = f"{root}/{NAME}"
+        self._path = f"{root}/{ORG_CHART}"
         self._kept_path = f"{root}/locks/org-chart.json"
         self._temporary = f"{root}/tmp/org-chart"  # noqa: S108 - inside the data directory
         self._disk = disk or Disk()
@@ -66,16 +66,16 @@ class OrgFile:
         first = next(finding for finding in self._findings if finding.severity == "error")
         more = f" and {len(self._findings) - 1} more" if len(self._findings) > 1 else ""
         raise UnusableOrgChart(
-            f"{NAME} cannot be used: {first.where}: {first.detail}{more}",
+            f"{ORG_CHART} cannot be used: {first.where}: {first.detail}{more}",
             "'aof org check' names each problem and its place",
-            path=NAME,
+            path=ORG_CHART,
         )
 
     def report(self) -> OrgReport:
         """A close look at what is written down, with the place of each problem."""
         content = self._content()
         if content is None:
-            return OrgReport(path=NAME, state="absent", chart=EMPTY)
+            return OrgReport(path=ORG_CHART, state="absent", chart=EMPTY)
         kept = self._kept or self._load_kept()
         judged, readable = _judged(content, kept)
         findings = judged.findings
@@ -83,10 +83,10 @@ class OrgFile:
             where = yaml_places.places(_text(content))
             findings = tuple(_placed(finding, where) for finding in findings)
         if judged.chart is not None:
-            return OrgReport(path=NAME, state="current", chart=judged.chart, findings=findings)
+            return OrgReport(path=ORG_CHART, state="current", chart=judged.chart, findings=findings)
         if kept is not None:
-            return OrgReport(path=NAME, state="last_good", chart=kept.chart, findings=findings)
-        return OrgReport(path=NAME, state="unusable" if readable else "unreadable", chart=EMPTY, findings=findings)
+            return OrgReport(path=ORG_CHART, state="last_good", chart=kept.chart, findings=findings)
+        return OrgReport(path=ORG_CHART, state="unusable" if readable else "unreadable", chart=EMPTY, findings=findings)
 
     def _content(self) -> bytes | OSError | None:
         """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.records.org_chart import OrgFile
 
 _MOST = 4_000_000  # bytes
-NAME = "org/org-chart.yaml"
+ORG_CHART = "org/org-chart.yaml"
 
 
 class CharterGates:
@@ -61,7 +61,7 @@ class OrgPath:
 
     def chart(self) -> OrgChart | None:
         """The chart in force; None when there is none."""
-        path = f"{self._root}/{NAME}"
+        path = f"{self._root}/{ORG_CHART}"
         if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
             return None
         return self._file().chart()
@@ -93,5 +93,4 @@ class WorkflowPath:
         return self._files().report(name)
 
     def _files(self) -> workflows.WorkflowFiles:
-
         return workflows.WorkflowFiles(self._root)

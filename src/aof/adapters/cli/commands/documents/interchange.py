@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,26 @@ from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.core.errors.base import NotFound
+from aof.documents.interchange.model import MOST_BYTES, MOST_TASKS
 
-_MOST_FILES = 5_000
-_MOST_BYTES = 10_000_000
 _SHOWN = 20  # lines of what did not map
+_TOOLS = {".csv": "csv", ".json": "github", ".jsonl": "beads"}  # that write such files
+_FORMATS = {".csv": "csv", ".json": "json"}  # of an export, by the name of its file
 
 
 def import_any(context: Context, values: dict[str, Any]) -> Answer:
     """`aof import`: with `--from`, tasks; else a data directory."""
-    if not values.get("source"):
-        if values.get("dry_run"):
-            raise UsageError("--dry-run needs --from", "for example: aof import tasks.csv --from csv --dry-run")
+    path, source, dry_run = values.get("file"), values.get("source"), values.get("dry_run", False)
+    if path is None:
+        raise UsageError("'aof import' needs FILE", "for example: aof import tasks.csv --from csv --dry-run")
+    if not source:
+        suffix = Path(path).suffix
+        if dry_run or suffix in _TOOLS or Path(path).is_dir():
+            tool = _TOOLS.get(suffix, "backlog")
+            hint = f"name it, as in: aof import {shlex.quote(path)} --from {tool} --dry-run"
+            raise UsageError(f"--from must say which tool the tasks in {path} come from", hint)
         return data.import_data(context, values)
-    report = context.fabric.import_tasks(
-        values["source"], files=_files(values["file"]), dry_run=values.get("dry_run", False)
-    )
+    report = context.fabric.import_tasks(source, files=_files(path), dry_run=dry_run)
 
     def text(screen: Screen) -> None:
         rows = [(one.source, one.task_id or "-", one.outcome, one.error or one.title) for one in report.items]
@@ -44,26 +50,26 @@ def import_any(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def _files(path: str) -> list[dict[str, str]]:
-    """The text of a file, or of all Markdown files of a folder; links are not followed."""
+    """The text of a file, or of all Markdown files of a folder; links and devices are passed over."""
     if path == "-":
         import sys
 
-        return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(_MOST_BYTES + 1))}]
+        return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(MOST_BYTES + 1))}]
     top = Path(path)
     if not top.is_dir():
-        return [{"name": top.name, "text": _decoded(path, _bytes(top, _MOST_BYTES))}]
+        return [{"name": top.name, "text": _decoded(path, _bytes(top, MOST_BYTES))}]
     found: list[dict[str, str]] = []
-    left = _MOST_BYTES
+    left = MOST_BYTES
     for folder, folders, names in os.walk(path):
         folders.sort()
         for whole in (Path(folder, name) for name in sorted(names) if name.endswith(".md")):
-            if whole.is_symlink():
+            if whole.is_symlink() or not whole.is_file():
                 continue
             content = _bytes(whole, left)
             left -= len(content)
             found.append({"name": str(whole.relative_to(top)), "text": _decoded(str(whole), content)})
-            if len(found) > _MOST_FILES:
-                raise UsageError(f"{path} has more than {_MOST_FILES:,} files", "name a folder with fewer")
+            if len(found) > MOST_TASKS:
+                raise UsageError(f"{path} has more than {MOST_TASKS:,} files", "name a folder with fewer")
     if not found:
         raise NotFound(f"there is no Markdown file in {path}", "name the folder of Backlog.md, such as backlog/")
     return found
@@ -78,7 +84,7 @@ def _bytes(path: Path, most: int) -> bytes:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", "name a file that you may read") from None
     if len(content) > most:
-        raise UsageError(f"{path} is too large: {_MOST_BYTES:,} bytes can be imported at once", "import it in parts")
+        raise UsageError(f"{path} is too large: {MOST_BYTES:,} bytes can be imported at once", "import it in parts")
     return content
 
 
@@ -90,14 +96,15 @@ def _decoded(path: str, content: bytes) -> str:
 
 
 def export_any(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof export`: with `--format`, tasks; else the data directory."""
+    """`aof export`: with `--format` or to a file of such a name, tasks; else the data directory."""
     given = dict(values)
     path = given.pop("file", None)
-    if "format" not in given:
+    kind = given.pop("format", None) or _FORMATS.get(Path(path or "").suffix)
+    if kind is None:
         if path is None or given:
             raise UsageError("'aof export' needs FILE or --format", "for example: aof export tasks.csv --format csv")
         return data.export(context, {"file": path})
-    exported = context.fabric.export_tasks(given.pop("format"), **given)
+    exported = context.fabric.export_tasks(kind, **given)
     if path in (None, "-"):
         return Answer(exported, lambda screen: screen.block(exported.text.rstrip("\n")))
     data.writable_file(path)
@@ -107,7 +114,7 @@ def export_any(context: Context, values: dict[str, Any]) -> Answer:
     report = {name: one for name, one in msgspec.to_builtins(exported).items() if name != "text"} | {"file": path}
 
     def text(screen: Screen) -> None:
-        screen.line(f"{exported.total} tasks written to {path}")
+        screen.line(f"{exported.total} task{'' if exported.total == 1 else 's'} written to {path}")
         for name, count in exported.not_mapped.items():
             screen.line(f"not in the table: {name} of {count}")
 

@@ -49,9 +49,7 @@ class BulkParams(ListParams, frozen=True, kw_only=True):
 
 def _bulk(fabric: Any, values: dict[str, Any]) -> BulkReport:
     if "changes" in values:
-        values["changes"] = {
-            name: None if value == "" else value for name, value in msgspec.to_builtins(values["changes"]).items()
-        }
+        values["changes"] = msgspec.to_builtins(values["changes"])
     report: BulkReport = fabric.bulk(**values)
     return report
 

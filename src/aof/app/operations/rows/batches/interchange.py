@@ -41,7 +41,10 @@ class ExportParams(ListParams, frozen=True, kw_only=True):
 
     format: Annotated[
         Literal["json", "csv"],
-        param("the form of the text", Spelling(help="export tasks as json or csv (else the whole data directory)")),
+        param(
+            "the form of the text",
+            Spelling(help="tasks as json or csv (else as FILE ends, or everything)"),
+        ),
     ] = "json"
 
 
