@@ -335,7 +335,8 @@ def _progress_of(children: Sequence[Task]) -> dict[str, Any]:
 def _choice(name: str, given: object, there: Sequence[str]) -> None:
     if given not in there:
         said, choices = f"'{name}' cannot be {str(given)[:80]!r}", ", ".join(there)
-        raise InvalidInput(f"{said}; choose one of {choices}", f"leave '{name}' out for all of them", parameter=name)
+        hint = "leave 'sort' out to sort by ID" if name == "sort" else f"leave '{name}' out for all of them"
+        raise InvalidInput(f"{said}; choose one of {choices}", hint, parameter=name)
 
 
 def _next(query: Query, page: Rows) -> str | None:
