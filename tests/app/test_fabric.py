@@ -22,7 +22,7 @@ def test_every_operation_without_a_call_of_its_own_is_a_method_of_the_fabric() -
 def test_help_shows_the_parameters_of_an_operation() -> None:
     shown = inspect.signature(Fabric.create)
     assert list(shown.parameters)[:3] == ["self", "title", "brief"]
-    assert shown.parameters["priority"].default == "normal"
+    assert shown.parameters["depends_on"].default == ()
     assert "Create a task" in (inspect.getdoc(Fabric.create) or "")
 
 

@@ -95,7 +95,7 @@ def test_the_document_has_no_default_that_a_generator_takes_for_a_value_that_is_
     for schema in described["components"]["schemas"].values():
         assert not any("default" in part for part in _parts(schema))
     created = described["components"]["schemas"]["CreateParams"]
-    assert created["properties"]["priority"]["description"] == "default: normal"
+    assert created["properties"]["priority"]["description"] == "urgency; default: normal"
     assert created["required"] == ["title"]
 
 

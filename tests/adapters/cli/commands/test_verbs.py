@@ -168,6 +168,14 @@ def test_options_of_every_verb_stand_before_or_after_it(aof: Aof, tmp_path: Path
     assert aof("list", "--json").data["total"] == 0
 
 
+def test_show_tells_people_when_a_task_is_due_whose_it_is_and_what_it_must_meet(aof: Aof) -> None:
+    aof("create", "Late", "--due", "2020-01-01", "--owner", "ada", "--acceptance", "fast", "--acceptance", '{"a": 1}')
+    said = [" ".join(line.split()) for line in aof("show", "001").out.splitlines()]
+    assert {"due 2020-01-01, overdue", "owner ada", "acceptance fast", '{"a":1}'} <= set(said)
+    aof("cancel", "001")
+    assert "overdue" not in aof("show", "001").out
+
+
 def test_init_can_be_repeated_and_only_shown(aof: Aof, tmp_path: Path) -> None:
     assert aof("init", "--json").data["created"] is False
     planned = aof("--data-dir", str(tmp_path / "new"), "init", "--dry-run", "--json").data

@@ -91,7 +91,12 @@ def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
     if name.startswith("--"):
         raise UsageError(f"{where} has no option {name}", _suggest_option(name, known, verb))
     close = [full for full in known if full.startswith(f"-{name}")] if len(name) == len("-x") else []
-    hint = f"did you mean {' or '.join(close)}?" if close else f"put -- before text that begins with a dash: -- {word}"
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        import shlex
+
+        hint = f"put -- before text that begins with a dash: -- {shlex.quote(word)}"
     raise UsageError(f"{where} has no option {name}", hint)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.app.fabric import Fabric
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
-from aof.core.model.times import millis
+from aof.core.model.times import end_of, millis
 
 _NAME = 12
 _FINISHED = ("done", "cancelled")
@@ -45,8 +47,7 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
     else:
         yield "status", ((status, status), "" if seen == status else f" ({seen.replace('_', ' ')})")
     yield "priority", ((task["priority"], task["priority"]),)
-    if meant := _routing(task.get("routing", {})):
-        yield "meant for", (meant,)
+    yield from _asked(task, now)
     if lease := task.get("lease"):
         end = fabric.lease_ends((task["id"],)).get(task["id"], millis(lease["expiresAt"]))
         claimed = f"claimed {ago(millis(lease['acquiredAt']), now)}"
@@ -64,6 +65,20 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
         yield "last error", (f"{error['code']}: {error['message']}",)
     if wait := task.get("retry", {}).get("notBefore"):
         yield "next try", (ago(millis(wait), now),)
+
+
+def _asked(task: dict[str, Any], now: int) -> Iterator[Fact]:
+    """By when it is wanted, from whom, and what it must meet."""
+    if due := task.get("due"):
+        late = task["status"] not in _FINISHED and millis(end_of(due)) < now
+        yield "due", ((f"{due}, overdue", "error") if late else due,)
+    if meant := _routing(task.get("routing", {})):
+        yield "meant for", (meant,)
+    if owner := task.get("owner"):
+        yield "owner", (owner,)
+    for place, one in enumerate(task.get("acceptance", ())):
+        said = one if isinstance(one, str) else msgspec.json.encode(one).decode()
+        yield "" if place else "acceptance", (said,)
 
 
 def _hops(workflow: dict[str, Any]) -> Iterator[Fact]:

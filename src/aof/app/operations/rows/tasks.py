@@ -61,7 +61,10 @@ class CreateParams(Params, frozen=True, kw_only=True):
     team: TargetTeam | UnsetType = UNSET
     role: TargetRole | UnsetType = UNSET
     priority: (
-        Annotated[Priority, param("default: normal", Spelling(help="low, normal, high or critical"))] | UnsetType
+        Annotated[
+            Priority, param("urgency", Spelling(help="low, normal, high or critical"), says={"default": "normal"})
+        ]
+        | UnsetType
     ) = UNSET
     depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
         msgspec.field(default_factory=list)
