@@ -32,7 +32,7 @@ from mcp_types import (
 
 from aof.adapters.mcp.features import completion, prompts, reports, resources, task_extension
 from aof.adapters.mcp.features.subscriptions import Changes
-from aof.adapters.mcp.sessions import Hub, Session, keeps_claims, session_of
+from aof.adapters.mcp.sessions import Hub, Session, session_of
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
@@ -146,8 +146,6 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
-        if operation.name == "claim" and keeps_claims(hub, ctx):
-            given.setdefault("keep", True)
         try:
             caller, session = session_of(hub, ctx, alone)
             reader = reader_of(caller, hub.tiers_of(caller))

@@ -32,6 +32,7 @@ class Caller(msgspec.Struct, frozen=True):
     name, and it acts for no one else.
     `scope` says which operations are allowed; `token` is the ID of the token that the call came with, and `tools` the
     tiers that it names. `conversation` names the session or context that the call belongs to.
+    `keeps` says that what the caller begins to run outlives its session.
     """
 
     actor: str
@@ -45,6 +46,7 @@ class Caller(msgspec.Struct, frozen=True):
     token: str | None = None
     tools: tuple[str, ...] = ()
     conversation: str | None = None
+    keeps: bool = False
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -108,7 +110,7 @@ def perform(
     if problem := limits.name("actor", actor):
         raise problem
     principal = fabric.services.principal.but(actor=actor, run=None)  # not for the serving process's own run
-    principal.conversation = caller.conversation
+    principal.conversation, principal.keeps = caller.conversation, caller.keeps
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))
