@@ -106,3 +106,14 @@ def test_the_hint_goes_on_from_what_was_said() -> None:
     assert hint("create", {"title": "x", "priority": "urgent"}) == "without 'priority' it is 'normal'"
     assert hint("create", {"title": "x", "prioritty": "low"}) == "did you mean 'priority'?"
     assert hint("create", {"title": "x", "zzz": "low"}).startswith("the parameters are: actor, title, ")
+
+
+def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
+    for operation, given, shown in (
+        ("edit", {"taskId": "001", "priority": "highest"}, {"task_id": "001", "priority": "…"}),
+        ("create", {"title": "x", "tags": "one"}, {"title": "…", "tags": ["…"]}),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            parameters(BY_NAME[operation], given)
+        assert refused.value.call is not None
+        assert refused.value.call.arguments == shown

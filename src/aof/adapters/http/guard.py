@@ -91,7 +91,7 @@ class Guard:
             return too_many_failures()
         return Unauthenticated(
             "this server needs a token that it knows",
-            "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
+            "send one as 'Authorization: Bearer TOKEN'; make it with 'aof token create NAME'",
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:

@@ -89,11 +89,22 @@ def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> Inv
     if "task_id" in example and wrong.details.get("parameter") != "taskId" and isinstance(given, dict):
         named = given.get("taskId")
         example["task_id"] = named if isinstance(named, str) and len(named) <= limits.ITEM else "…"
+    refused = next((one for one in fields if one.encode_name == wrong.details.get("parameter")), None)
+    if refused is not None and not isinstance(refused.default, str):  # else the call is right without it
+        example.setdefault(refused.name, _placeholder(refused))
     for taught in operation.taught:
         if taught.parameter == wrong.details.get("parameter"):
             shown = Call(operation.name, example | dict(taught.example))
             return InvalidInput(wrong.message, taught.meaning, shown, **wrong.details)
     return wrong
+
+
+def _placeholder(field: msgspec.structs.FieldInfo) -> Any:
+    """What stands in an example for a value that the caller has to choose."""
+    try:
+        return msgspec.convert(["…"], prepare_type(field.type))
+    except msgspec.ValidationError:
+        return "…"
 
 
 def perform(
@@ -173,7 +184,7 @@ def admitted(operation: Operation, params: Params, caller: Caller, *, lends: boo
     if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor and not lends:
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act for {acts[:80]}",
-            f"leave '{operation.acts}' out, or use a token with the role admin",
+            f"leave '{operation.acts}' out, or use a token with the scope admin",
             actor=caller.actor,
         )
     return actor

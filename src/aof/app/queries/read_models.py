@@ -154,7 +154,9 @@ class ReadModels:
         if (sort := given.get("sort")) is not None:
             _choice("sort", sort, tuple(SORTS))
         if (search := given.get("search")) is not None and len(search) > _LONGEST:
-            raise InvalidInput(f"'search' has {len(search):,} characters, the limit is {_LONGEST}", "give a few words")
+            raise InvalidInput(
+                f"the search has {len(search):,} characters, the limit is {_LONGEST}", "give a few words"
+            )
         if sort == "relevance" and search is None:
             raise InvalidInput("without 'search', nothing is relevant", "sort by something else", parameter="sort")
         parent, cursor = given.get("parent_id"), given.get("cursor")
