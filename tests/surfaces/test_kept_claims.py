@@ -15,6 +15,8 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from aof.app.fabric import Fabric
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
 from aof.core.model.times import millis
 from aof.core.model.workflow import leases
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
@@ -114,6 +116,18 @@ def test_a_look_at_the_task_renews_a_kept_claim_for_its_holder_only(fabric: Fabr
     _once(fabric, "aof_task_show", actor="bob", taskId=task_id)
     assert fabric.lease_ends([task_id])[task_id] == first
     _once(fabric, "aof_task_show", taskId=task_id)
+    assert fabric.lease_ends([task_id])[task_id] > first
+
+
+def test_a_token_that_may_only_read_does_not_renew_a_kept_claim_of_its_name(fabric: Fabric) -> None:
+    task_id = fabric.create("Watched").task_id
+    fabric.as_actor("ada").claim(task_id, agent="ada", keep=True, ttl=60)
+    first = fabric.lease_ends([task_id])[task_id]
+    watcher = Caller("ada", "reader", proven=True, scope="read")
+    show = BY_NAME["show"]
+    perform(fabric, show, parameters(show, {"taskId": task_id}), watcher)
+    assert fabric.lease_ends([task_id])[task_id] == first
+    perform(fabric, show, parameters(show, {"taskId": task_id}), Caller("ada", "agent", proven=True, scope="work"))
     assert fabric.lease_ends([task_id])[task_id] > first
 
 

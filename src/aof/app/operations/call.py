@@ -134,7 +134,7 @@ def perform(
         principal = principal.but(known=known, secret=None)
     view = fabric.on_behalf_of(principal)
     result = operation.ask(view, values) if operation.ask is not None else getattr(view, operation.name)(**values)
-    if operation.effect == "read" and "task_id" in values:
+    if operation.effect == "read" and "task_id" in values and caller.scope != "read":
         known = _identity(caller, worker=True, binds=fabric.binds_callers)
         fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
     return result
