@@ -117,3 +117,11 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
             parameters(BY_NAME[operation], given)
         assert refused.value.call is not None
         assert refused.value.call.arguments == shown
+
+
+def test_an_unknown_field_within_a_parameter_is_not_taken_for_a_parameter_of_the_same_name() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parameters(BY_NAME["bulk"], {"command": "edit", "taskIds": ["001"], "changes": {"status": "done"}})
+    assert refused.value.message == "there is no parameter 'changes.status'"
+    assert refused.value.hint == "give another value for 'changes'"
+    assert refused.value.details["parameter"] == "changes"
