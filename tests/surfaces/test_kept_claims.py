@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,12 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from aof.app.fabric import Fabric
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME
 from aof.core.model.times import millis
+from aof.core.model.workflow import leases
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.support.messages import message
 from tests.support.waiting import eventually
 from tests.surfaces.doors import Refusal, http_server, mcp_session, new_token, of_tool
 
@@ -114,6 +119,18 @@ def test_a_look_at_the_task_renews_a_kept_claim_for_its_holder_only(fabric: Fabr
     assert fabric.lease_ends([task_id])[task_id] > first
 
 
+def test_a_token_that_may_only_read_does_not_renew_a_kept_claim_of_its_name(fabric: Fabric) -> None:
+    task_id = fabric.create("Watched").task_id
+    fabric.as_actor("ada").claim(task_id, agent="ada", keep=True, ttl=60)
+    first = fabric.lease_ends([task_id])[task_id]
+    watcher = Caller("ada", "reader", proven=True, scope="read")
+    show = BY_NAME["show"]
+    perform(fabric, show, parameters(show, {"taskId": task_id}), watcher)
+    assert fabric.lease_ends([task_id])[task_id] == first
+    perform(fabric, show, parameters(show, {"taskId": task_id}), Caller("ada", "agent", proven=True, scope="work"))
+    assert fabric.lease_ends([task_id])[task_id] > first
+
+
 def test_where_secrets_are_asked_for_a_session_without_a_token_cannot_keep_a_claim(fabric: Fabric) -> None:
     (_root(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
     task_id = fabric.create("Proven").task_id
@@ -121,3 +138,48 @@ def test_where_secrets_are_asked_for_a_session_without_a_token_cannot_keep_a_cla
     assert isinstance(refused, Refusal)
     assert (refused.code, fabric.get(task_id).status) == ("unauthenticated", "ready")
     assert _once(fabric, "aof_task_claim", "--keep", taskId=task_id, keep=False)["runId"]
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_on_a_connection_that_keeps_claims_a_run_begun_by_an_update_is_kept_too(fabric: Fabric, *, gated: bool) -> None:
+    if gated:
+        template = _root(fabric) / "workflows" / "one.yaml"
+        template.parent.mkdir(exist_ok=True)
+        template.write_text("name: one\nhops:\n  - id: build\n    role: builder\n")
+    task_id = fabric.create("Begun", review=False, workflow="one" if gated else None).task_id
+    _once(fabric, "aof_task_update", "--keep", taskId=task_id, status="in-progress")
+    (begun,) = leases(fabric.get(task_id))
+    assert begun.kept_by == "ada"
+    assert millis(begun.expires_at) - fabric.now() > HOUR * 0.9
+    assert _once(fabric, "aof_task_complete", "--keep", taskId=task_id, outcome="complete")["status"] == "done"
+
+
+def test_on_a_connection_that_keeps_claims_a_run_begun_by_a_message_or_an_acceptance_is_kept_too(
+    fabric: Fabric,
+) -> None:
+    by_message, handed = (fabric.create(title, review=False).task_id for title in ("By message", "Handed over"))
+    said = message(
+        "status.update", by_message, "ada", {"taskId": by_message, "agentId": "ada", "status": "in-progress"}
+    )
+    sent = _once(fabric, "aof_send", "--keep", messages=[said])
+    assert "error" not in sent["results"][0]
+    run = fabric.claim(handed, agent="pm").run_id
+    given = fabric.handoff_new(
+        type="sequential", task_id=handed, reason="Yours.", to=["ada"], segment_complete=True, run=run
+    )
+    _once(fabric, "aof_handoff_accept", "--keep", handoffId=given.handoff_id)
+    for task_id in (by_message, handed):
+        lease = fabric.get(task_id).lease
+        assert lease is not None
+        assert (lease.agent, lease.kept_by) == ("ada", "ada")
+
+
+def test_where_a_claim_cannot_be_kept_the_hint_shows_one_that_is_not(fabric: Fabric) -> None:
+    (_root(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
+    task_id = fabric.create("Proven").task_id
+    refused = _once(fabric, "aof_task_claim", "--keep", taskId=task_id)
+    shown = json.loads(refused.hint[refused.hint.index("aof_task_claim(") + len("aof_task_claim(") : -1])
+    assert _once(fabric, "aof_task_claim", "--keep", **shown)["taskId"] == task_id
+    begun = fabric.create("Begun").task_id
+    assert _once(fabric, "aof_task_update", "--keep", taskId=begun, status="in-progress")["transitioned"]
+    eventually(lambda: fabric.get(begun).lease is None)

@@ -809,7 +809,7 @@ class Facade:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
-        keep: bool = False,
+        keep: bool | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> ClaimedRun:
@@ -817,7 +817,7 @@ class Facade:
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
         the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
-        caller does with the task renews it.
+        caller does with the task renews it; else the caller's connection decides.
         """
         return self._held(
             self.services.expecting(expect_rev).runs.claim(

@@ -106,3 +106,22 @@ def test_the_hint_goes_on_from_what_was_said() -> None:
     assert hint("graph", {"format": "png"}) == "without 'format' it is 'tree'"
     assert hint("create", {"title": "x", "prioritty": "low"}) == "did you mean 'priority'?"
     assert hint("create", {"title": "x", "zzz": "low"}).startswith("the parameters are: actor, title, ")
+
+
+def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
+    for operation, given, shown in (
+        ("edit", {"taskId": "001", "priority": "highest"}, {"task_id": "001", "priority": "…"}),
+        ("create", {"title": "x", "tags": "one"}, {"title": "…", "tags": ["…"]}),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            parameters(BY_NAME[operation], given)
+        assert refused.value.call is not None
+        assert refused.value.call.arguments == shown
+
+
+def test_an_unknown_field_within_a_parameter_is_not_taken_for_a_parameter_of_the_same_name() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parameters(BY_NAME["bulk"], {"command": "edit", "taskIds": ["001"], "changes": {"status": "done"}})
+    assert refused.value.message == "there is no parameter 'changes.status'"
+    assert refused.value.hint == "give another value for 'changes'"
+    assert refused.value.details["parameter"] == "changes"

@@ -83,7 +83,7 @@ def test_the_command_line_spells_a_call_with_every_word_of_it(where: str) -> Non
     call = WRITTEN[where]
     read = parse(shlex.split(spell(call))[1:])
     assert read.verb is not None
-    given = len(call.arguments)
+    given = sum(value is not False for value in call.arguments.values())  # a switch that is off is left out
     assert len(read.values) - ("action" in read.values) == given, spell(call)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from aof.app.operations.call import Caller, parameters, perform
 from aof.app.operations.catalogue import BY_NAME
-from aof.testing import memory_fabric
+from aof.app.queries.primer import prime
+from aof.core.model.workflow import leases
+from aof.testing import FakeClock, memory_fabric
 from tests.support.workflows import REVIEW
 
 SMALL = 1_500  # characters
@@ -48,3 +52,26 @@ def test_what_is_cut_is_named() -> None:
     assert [run["attempt"] for run in short["attempts"]] == [3, 4, 5]
     assert len(short["body"]) < 5_000
     assert "cut" not in fabric.show(fabric.create("Short").task_id, full=False)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_the_end_of_a_lease_is_shown_as_its_last_sign_of_life_set_it(*, gated: bool) -> None:
+    clock = FakeClock()
+    fabric = memory_fabric(clock=clock, workflows=(REVIEW,))
+    task = fabric.create("Renewed", workflow="review" if gated else None).task_id
+    run = fabric.claim(task, agent="ada").run_id
+    clock.sleep(60)
+    renewed = fabric.heartbeat(task, run=run).expires_at
+    shown = fabric.show(task)
+    lease = shown["workflow"]["hops"][0]["lease"] if gated else shown["lease"]
+    assert lease["expiresAt"] == renewed
+    assert renewed > leases(fabric.get(task))[0].expires_at
+
+
+def test_the_primer_lists_the_hops_that_an_agent_holds() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    task = fabric.create("Gated work", workflow="review").task_id
+    fabric.claim(task, agent="ada")
+    held = prime(fabric, "ada").partition("You hold")[2].partition("Ready for you")[0]
+    assert task in held
+    assert task not in prime(fabric, "rita").partition("You hold")[2].partition("Ready for you")[0]

@@ -11,13 +11,15 @@ from msgspec import UNSET
 
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
+from aof.core.errors.runs import RunRequired
+from aof.core.errors.tasks import InvalidTransition
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.workflow import Workflow, workflow_of
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.memory.org import FixedChart
 from aof.stores.memory.workflows import FixedWorkflows
-from aof.testing import FakeClock
+from aof.testing import FakeClock, memory_fabric
 from tests.support.desk import contents
 from tests.support.requirements import requirement
 from tests.support.workflows import DIAMOND, REVIEW, hop
@@ -293,3 +295,25 @@ def test_complete_on_a_hop_answers_with_the_next_hops_and_who_may_take_them(char
     after = place.fabric.complete(free, hop="build", outcome="complete", agent="ada")
     assert [(one.hop, one.agents) for one in after.next or ()] == [("test", ()), ("audit", ())]
     assert place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada").next is UNSET
+
+
+def test_a_report_sent_twice_does_not_end_the_next_hop() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    task = fabric.create("Gated", workflow="review").task_id
+    fabric.claim(task, agent="ada")
+    fabric.complete(task, outcome="complete", summary="Built.", agent="ada")
+    with pytest.raises(RunRequired) as refused:
+        fabric.complete(task, outcome="complete", summary="Built.", agent="ada")
+    assert [one.status for one in workflow_of(fabric.get(task)).hops][:2] == ["done", "ready"]
+    assert refused.value.call is not None
+    run = fabric.claim(**refused.value.call.arguments).run_id
+    assert fabric.complete(task, outcome="complete", run=run).task_id == task
+
+
+def test_a_finished_workflow_cannot_be_sent_back_by_an_outcome() -> None:
+    fabric = memory_fabric(workflows=({"name": "one", "hops": [hop("a")]},))
+    task = fabric.create("Gated", workflow="one").task_id
+    fabric.complete(task, outcome="complete", agent="ada")
+    with pytest.raises(InvalidTransition):
+        fabric.complete(task, outcome="needs_review", blockers=["no tests"], agent="bob")
+    assert fabric.complete(task, outcome="complete", agent="ada").status == "done"

@@ -25,6 +25,7 @@ from aof.core.errors.org import Unauthenticated
 
 CALLER = "aof.caller"
 RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
+_KEEP = "AOF-Keep"
 Authenticate = Callable[[str | None], Caller | None]
 _STREAM = b"text/event-stream"
 
@@ -90,7 +91,7 @@ class Guard:
             return too_many_failures()
         return Unauthenticated(
             "this server needs a token that it knows",
-            "make one with 'aof token create NAME' and send it as 'Authorization: Bearer TOKEN'",
+            "send one as 'Authorization: Bearer TOKEN'; make it with 'aof token create NAME'",
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
@@ -136,8 +137,10 @@ class Guard:
         if any(len(headers.getlist(name)) > 1 for name in ("authorization", RUN_SECRET)):
             return None
         caller = self._authenticate(bearer(headers.get("authorization", "")))
-        secret = headers.get(RUN_SECRET)
-        return msgspec.structs.replace(caller, secret=secret) if caller is not None and secret else caller
+        if caller is None:
+            return None
+        keeps = headers.get(_KEEP, "").strip().lower() == "true"
+        return msgspec.structs.replace(caller, secret=headers.get(RUN_SECRET) or None, keeps=keeps)
 
 
 class _Answer:

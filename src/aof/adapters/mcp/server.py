@@ -32,16 +32,18 @@ from mcp_types import (
 
 from aof.adapters.mcp.features import completion, prompts, reports, resources, task_extension
 from aof.adapters.mcp.features.subscriptions import Changes
-from aof.adapters.mcp.sessions import Hub, Session, keeps_claims, session_of
+from aof.adapters.mcp.sessions import Hub, Session, session_of
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
 from aof.app.operations.error_payload import HintReader, reader_of
 from aof.core.errors.base import AofError
+from aof.core.validation.findings import suggestion
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")
 _Answer = TypeVar("_Answer")
+_NAME = 80  # characters of a tool's name that are repeated
 _INSTRUCTIONS = (
     "A shared fabric of tasks. Claim a task before you work on it, complete it with a summary, block it with a reason. "
     "Errors name the call that works."
@@ -142,12 +144,11 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
     async def call_tool(ctx: _Context, params: CallToolRequestParams) -> HandlerResult:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
         if operation is None:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+            hint = suggestion(params.name[:_NAME], BY_TOOL, "tools/list names them")
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_NAME]}; {hint}", {"hint": hint})
         reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
         wait = given.pop(WAIT, False) if can_wait(operation) else False
-        if operation.name == "claim" and keeps_claims(hub, ctx):
-            given.setdefault("keep", True)
         try:
             caller, session = session_of(hub, ctx, alone)
             reader = reader_of(caller, hub.tiers_of(caller))

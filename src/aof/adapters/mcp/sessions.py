@@ -38,17 +38,13 @@ from aof.core.runs.authentication import lease_of
 _Result = TypeVar("_Result")
 CallerOf = Callable[[Any], Caller]
 _STATE = "aof.session"
-_KEEP_HEADER = "aof-keep"
 _BEATS_PER_LEASE = 3
 _SHORTEST = 0.05  # seconds between two beats
 _log = logging.getLogger(__name__)
 
 
 class Hub:
-    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it.
-
-    `keep` says that what is claimed outlives its session unless the claim says otherwise.
-    """
+    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it."""
 
     def __init__(
         self,
@@ -56,15 +52,12 @@ class Hub:
         caller_of: CallerOf,
         tiers: tuple[str, ...],
         presence: Presence | None = None,
-        *,
-        keep: bool = False,
     ) -> None:
         self.follower = follower
         self.fabric = follower.fabric
         self.caller_of = caller_of
         self.tiers = tiers
         self.presence = presence or Presence()
-        self.keep = keep
         self.bus = InMemorySubscriptionBus()
         self.sessions: set[Session] = set()
         self.stopping = False
@@ -161,6 +154,8 @@ class Session:
         if operation.name != "claim" and task_id is not None:
             lease = lease_of(self._hub.fabric.get(task_id), run)
             if lease is not None:
+                if lease.kept_by is not None:
+                    self._kept.add(run)
                 self._hold(task_id, run, lease.expires_at)
 
     def _forget(self, task_id: str, *, over: bool) -> None:
@@ -248,12 +243,6 @@ class Session:
                 await self._hub.ask(self._as_holder(run).session_end, run=run)
             except AofError as error:
                 _log.debug("%s could not be ended: %s", run, error.message)
-
-
-def keeps_claims(hub: Hub, ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this connection wants its claims to outlive its sessions: some clients open one for each call."""
-    headers = getattr(ctx.request, "headers", None)
-    return hub.keep or (headers is not None and headers.get(_KEEP_HEADER, "").strip().lower() == "true")
 
 
 def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | None) -> tuple[Caller, Session | None]:

@@ -109,11 +109,11 @@ def serve_stdio(
     `keep`, claims outlive the process. `by_client` gives the actors of clients that share their settings with others,
     by a part of the client's name.
     """
-    caller = Caller(fabric.actor, session=fabric.actor, default=not named)
+    caller = Caller(fabric.actor, session=fabric.actor, default=not named, keeps=keep)
     if secret:
-        caller = Caller(fabric.actor, "agent", proven=True, secret=secret)
+        caller = Caller(fabric.actor, "agent", proven=True, secret=secret, keeps=keep)
         by_client = None
-    anyio.run(partial(_serve, fabric, caller, tiers, run=run, version=version, keep=keep, by_client=by_client))
+    anyio.run(partial(_serve, fabric, caller, tiers, run=run, version=version, by_client=by_client))
 
 
 async def _serve(
@@ -123,11 +123,10 @@ async def _serve(
     *,
     run: str | None,
     version: str,
-    keep: bool,
     by_client: Mapping[str, str] | None,
 ) -> None:
     follower = Follower(fabric)
-    hub = Hub(follower, lambda _request: caller, tiers, keep=keep)
+    hub = Hub(follower, lambda _request: caller, tiers)
     server = make_server(hub, Session(hub, caller, run, by_client=by_client), version)
     lines = Lines()
     understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aof.ports.workflows import WorkflowSource
     from aof.ports.working_copy import ProjectFiles
 
-_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev")
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev", "keeps")
 
 
 class Environment:
@@ -102,7 +102,7 @@ class Principal:
 
     `run_of` tells the run of a caller that may hold several tasks. `conversation` names the session or context that its
     calls belong to, where the surface was told one. `expect_rev` is the revision that the caller has seen of the task
-    that it changes.
+    that it changes. `keeps` says that what it begins to run outlives its session.
     """
 
     __slots__ = _FIELDS
@@ -117,6 +117,7 @@ class Principal:
         run_of: Callable[[str], str | None] | None = None,
         conversation: str | None = None,
         expect_rev: int | None = None,
+        keeps: bool = False,
     ) -> None:
         self.actor = actor
         self.run = run
@@ -125,6 +126,7 @@ class Principal:
         self.run_of = run_of
         self.conversation = conversation
         self.expect_rev = expect_rev
+        self.keeps = keeps
 
     def but(self, **changes: Any) -> Self:
         """The same caller, except for these."""

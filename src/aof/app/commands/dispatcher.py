@@ -54,12 +54,18 @@ class Dispatcher:
         if not _begins(command):
             return self.dispatch_trusted(command)
         random, digest = identity.draw()
-        done = self.dispatch_trusted(msgspec.structs.replace(command, secret_digest=digest))
+        done = self.dispatch_trusted(msgspec.structs.replace(command, secret_digest=digest, keep=self._keeps(command)))
         begun = next((event for event in done.events if event.payload.get("secretDigest") == digest), None)
         if begun is None:
             return done
         secret = proofs.secret_of(str(begun.run_id), begun.payload["agent"], random)
         return msgspec.structs.replace(done, secret=secret)
+
+    def _keeps(self, command: OnTask) -> bool:
+        """Whether the run outlives the session: a claim says so itself, for all others the connection does."""
+        if isinstance(command, commands.Claim):
+            return command.keep
+        return self._principal.keeps and proofs.lasting(command)
 
     def dispatch_trusted(self, command: OnTask) -> Done:
         """Carry out a command of AOF itself, or one whose caller is known.

@@ -32,6 +32,7 @@ class Caller(msgspec.Struct, frozen=True):
     name, and it acts for no one else.
     `scope` says which operations are allowed; `token` is the ID of the token that the call came with, and `tools` the
     tiers that it names. `conversation` names the session or context that the call belongs to.
+    `keeps` says that what the caller begins to run outlives its session.
     """
 
     actor: str
@@ -45,6 +46,7 @@ class Caller(msgspec.Struct, frozen=True):
     token: str | None = None
     tools: tuple[str, ...] = ()
     conversation: str | None = None
+    keeps: bool = False
 
     def __repr__(self) -> str:
         return f"Caller({self.actor!r}, {self.role!r}, proven={self.proven})"
@@ -87,11 +89,22 @@ def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> Inv
     if "task_id" in example and wrong.details.get("parameter") != "taskId" and isinstance(given, dict):
         named = given.get("taskId")
         example["task_id"] = named if isinstance(named, str) and len(named) <= limits.ITEM else "…"
+    refused = next((one for one in fields if one.encode_name == wrong.details.get("parameter")), None)
+    if refused is not None and not isinstance(refused.default, str):  # else the call is right without it
+        example.setdefault(refused.name, _placeholder(refused))
     for taught in operation.taught:
         if taught.parameter == wrong.details.get("parameter"):
             shown = Call(operation.name, example | dict(taught.example))
             return InvalidInput(wrong.message, taught.meaning, shown, **wrong.details)
     return wrong
+
+
+def _placeholder(field: msgspec.structs.FieldInfo) -> Any:
+    """What stands in an example for a value that the caller has to choose."""
+    try:
+        return msgspec.convert(["…"], prepare_type(field.type))
+    except msgspec.ValidationError:
+        return "…"
 
 
 def perform(
@@ -108,7 +121,8 @@ def perform(
     if problem := limits.name("actor", actor):
         raise problem
     own = fabric.services.principal
-    principal = own.but(actor=actor, run=None, conversation=caller.conversation)  # not for the serving process's run
+    # Not for the serving process's run.
+    principal = own.but(actor=actor, run=None, conversation=caller.conversation, keeps=caller.keeps)
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
         run = run_of(fabric.resolve(values["task_id"]))
@@ -121,7 +135,7 @@ def perform(
         principal = principal.but(known=known, secret=None)
     view = fabric.on_behalf_of(principal)
     result = operation.ask(view, values) if operation.ask is not None else getattr(view, operation.name)(**values)
-    if operation.effect == "read" and "task_id" in values:
+    if operation.effect == "read" and "task_id" in values and caller.scope != "read":
         known = _identity(caller, worker=True, binds=fabric.binds_callers)
         fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
     return result
@@ -171,7 +185,7 @@ def admitted(operation: Operation, params: Params, caller: Caller, *, lends: boo
     if caller.role == "agent" and isinstance(acts, str) and acts != caller.actor and not lends:
         raise ActorMismatch(
             f"the caller is {caller.actor}, and cannot act for {acts[:80]}",
-            f"leave '{operation.acts}' out, or use a token with the role admin",
+            f"leave '{operation.acts}' out, or use a token with the scope admin",
             actor=caller.actor,
         )
     return actor

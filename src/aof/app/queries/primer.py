@@ -17,6 +17,7 @@ from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
 from aof.core.model import times
 from aof.core.model.handoffs.record import Handoff
+from aof.core.model.workflow import leases
 from aof.ports.lists import Row
 
 _EACH = 5
@@ -28,7 +29,7 @@ def prime(fabric: Fabric, agent: str) -> str:
     """The text for one agent, whose turn begins with it."""
     mail = fabric.turn_began(agent, "prime").messages
     counts = fabric.status(compact=True).by_status
-    held = [Row.of(task, None) for task in fabric.running() if task.lease and task.lease.agent == agent]
+    held = [Row.of(task, None) for task in fabric.running() if any(one.agent == agent for one in leases(task))]
     for row in held:
         if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
             row["overdue"] = True

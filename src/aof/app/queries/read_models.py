@@ -16,7 +16,7 @@ from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.evolve import comments
-from aof.core.model import times, workflow
+from aof.core.model import run, times, workflow
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.org import routing
 from aof.core.runs import lease_clock
@@ -154,7 +154,9 @@ class ReadModels:
         if (sort := given.get("sort")) is not None:
             _choice("sort", sort, tuple(SORTS))
         if (search := given.get("search")) is not None and len(search) > _LONGEST:
-            raise InvalidInput(f"'search' has {len(search):,} characters, the limit is {_LONGEST}", "give a few words")
+            raise InvalidInput(
+                f"the search has {len(search):,} characters, the limit is {_LONGEST}", "give a few words"
+            )
         if sort == "relevance" and search is None:
             raise InvalidInput("without 'search', nothing is relevant", "sort by something else", parameter="sort")
         parent, cursor = given.get("parent_id"), given.get("cursor")
@@ -282,9 +284,13 @@ class ReadModels:
         own = frozenset({task.id})
         with self._store.unit(store.Scope(read=own) if problem is None else store.Scope(write=own)) as unit:
             heartbeat, result = _last_beat(unit, task), unit.result(task.id)
+            ends = {held.run_id: run.lease_end(held, unit.heartbeat(at)) for at, held in workflow.held_leases(task)}
             relationships = _relationships(task, unit.children(task.id), unit.dependents(task.id))
             handed = unit.handoffs(task.id) if any(link.kind == "handoff" for link in task.links) else ()
         shown: dict[str, Any] = msgspec.to_builtins(task)
+        for part in (shown, *shown.get("workflow", {}).get("hops", ())):
+            if (held := part.get("lease")) is not None:
+                held["expiresAt"] = times.iso(ends[held["runId"]])
         shown.pop("layout", None)
         shown.pop("archived", None)
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}

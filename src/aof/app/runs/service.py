@@ -62,14 +62,14 @@ class RunService:
         key: str | None = None,
         worker: str = "pull",
         hop: str | None = None,
-        keep: bool = False,
+        keep: bool | None = None,
         actor: str | None = None,
     ) -> Grant:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
         the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
-        caller does with the task renews it.
+        caller does with the task renews it; else the caller's connection decides.
         """
         given: dict[str, Any] = {
             "actor": actor,
@@ -77,7 +77,7 @@ class RunService:
             "ttl_ms": _ttl_ms(ttl),
             "worker": worker,
             "key": key,
-            "keep": keep,
+            "keep": self._principal.keeps if keep is None else keep,
         }
         if task_id is not None:
             full = self._environment.lookup.resolve(task_id)

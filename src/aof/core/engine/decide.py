@@ -39,7 +39,7 @@ from aof.core.validation import limits
 from aof.core.workflows import control, failures
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
-_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "keep")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)

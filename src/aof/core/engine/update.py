@@ -107,15 +107,22 @@ def same(command: Update) -> dict[str, str | None]:
     return {name: getattr(command, name) for name in names}
 
 
+def claiming(command: Update) -> Claim:
+    """The claim that an update to in-progress stands for."""
+    given = same(command) | {"secret_digest": command.secret_digest, "keep": command.keep}
+    return msgspec.convert(given, prepare_type(Claim))
+
+
 def _claim(records: Records, command: Update, now: int) -> Verdict:
-    given = same(command) | {"secret_digest": command.secret_digest}
-    return lease.claim(records, msgspec.convert(given, prepare_type(Claim)), now)
+    return lease.claim(records, claiming(command), now)
 
 
 def _rework(records: Records, command: Update, now: int) -> Verdict:
     task = records.task(command.task_id)
-    digest = command.secret_digest
-    return graph.occupied(records, task) or lease.start(records, task, command.acting, now, secret_digest=digest)
+    digest, kept_by = command.secret_digest, command.actor if command.keep else None
+    return graph.occupied(records, task) or lease.start(
+        records, task, command.acting, now, secret_digest=digest, kept_by=kept_by
+    )
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:

@@ -64,8 +64,7 @@ def _move(records: Records, task: Task, command: c.Update, now: int) -> Verdict:
 
 
 def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    given = updating.same(command) | {"secret_digest": command.secret_digest}
-    return claim.claim(records, msgspec.convert(given, prepare_type(c.Claim)), now)
+    return claim.claim(records, updating.claiming(command), now)
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:

@@ -36,6 +36,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
     secret_digest: str | None = None
+    keep: bool = False
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """What the same update by any other way needs; a hop that is held up may also end its task."""
@@ -139,6 +140,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
             vouched=self.vouched,
             limited=self.limited,
             secret_digest=self.secret_digest,
+            keep=self.keep,
             task_id=self.task_id,
             status=self.status,
             reason=reason,

@@ -174,7 +174,7 @@ class RecordDelivery(OnTask, frozen=True, kw_only=True):
 class Update(OnTask, frozen=True, kw_only=True):
     """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest.
 
-    `note` is added to the work log, and leaves the rest of the body as it is.
+    With `keep` that run outlives the session. `note` is added to the work log and leaves the rest of the body as it is.
     """
 
     body: str | None = None
@@ -182,6 +182,7 @@ class Update(OnTask, frozen=True, kw_only=True):
     status: Status | None = None
     reason: str | None = None
     secret_digest: str | None = None
+    keep: bool = False
 
 
 class Edit(OnTask, frozen=True, kw_only=True):

@@ -139,13 +139,18 @@ def kept_for(lease: Lease, name: str | None) -> bool:
 
 def unprovable(command: c.Claim) -> Unauthenticated | None:
     """Why a claim cannot outlive its session: a later one would have neither the run's secret nor a token."""
-    if not command.keep or command.proof is None or command.vouched == "token":
+    if not command.keep or lasting(command):
         return None
     return Unauthenticated(
         "secrets are required here, and a later session would not have the secret of this run",
         "keep a claim over HTTP with a token, or leave 'keep' out (or false, where the connection sets it)",
-        Call("claim", {"task_id": command.task_id, "agent": command.acting}),
+        Call("claim", {"task_id": command.task_id, "agent": command.acting, "keep": False}),
     )
+
+
+def lasting(command: c.OnTask) -> bool:
+    """Whether a later session could still show that it is the same caller: by a token, or where nobody asks."""
+    return command.proof is None or command.vouched == "token"
 
 
 def contradicted(records: Records, command: c.OnTask) -> AofError | None:

@@ -48,8 +48,10 @@ def complaint(said: str, given: object, kind: Any, *, name: str = "", noun: str 
     """
     if missing := _FIELD.search(said):
         unknown, field = "unknown" in said, _printable(missing.group(1))
-        where = _called(name, [*_steps(said), field])
-        return Complaint(f"there is no {noun} {where}" if unknown else f"{where} is missing", field, unknown)
+        outer = _steps(said)
+        where = _called(name, [*outer, field])
+        sentence = f"there is no {noun} {where}" if unknown else f"{where} is missing"
+        return Complaint(sentence, outer[0]) if outer else Complaint(sentence, field, unknown)
     steps = _steps(said)
     where = _called(name, steps) if name or steps else f"the {noun}s"
     about, value = steps[0] if steps else "", _at(given, steps)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import RunRequired
 from aof.core.errors.tasks import NotReady
 from aof.core.errors.workflows import OutcomeRequired
 from aof.core.model import commands as c
@@ -19,6 +20,7 @@ from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs.completion import malformed_report, not_reconciled, report_of
 from aof.core.tasks import declared, graph
+from aof.core.tasks.transitions import no_edge
 from aof.core.workflows.claim import chosen, hop_named, start, wrong_role
 from aof.core.workflows.hop_lease import held, stale
 from aof.core.workflows.transaction import Walk, reset_by, state_of
@@ -32,8 +34,7 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     task = records.task(command.task_id)
     workflow = workflow_of(task)
     if task.status == "done":
-        ended = command.run is None or any(hop.run_id == command.run for hop in workflow.hops)
-        return Decision() if ended else stale(task, str(command.run))
+        return _after_the_end(task, workflow, command)
     if command.run is None and task.status == "review" and command.outcome == "complete":
         return _accepted(records, command, command.summary, now)
     walk = Walk(records, task, now)
@@ -56,6 +57,14 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     return walk.finish(str(command.outcome), agent=hop.agent)
 
 
+def _after_the_end(task: Task, workflow: Workflow, command: c.Complete) -> Verdict:
+    """A repeated report changes nothing; a rejection that comes too late must not seem to have been heard."""
+    if command.run is None and command.outcome == "needs_review":
+        return no_edge(task, "review", *graph.way_on(task, command.acting))
+    ended = command.run is None or any(hop.run_id == command.run for hop in workflow.hops)
+    return Decision() if ended else stale(task, str(command.run))
+
+
 def _holds(workflow: Workflow, agent: str) -> bool:
     return any(hop.lease is not None and hop.lease.agent == agent for hop in workflow.hops)
 
@@ -71,7 +80,21 @@ def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | A
     hop = refusal or chosen(walk.records, task, command.acting, command.hop, walk.now)
     if isinstance(hop, AofError):
         return hop
-    return start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
+    return _perhaps_repeated(task, hop, command) or start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
+
+
+def _perhaps_repeated(task: Task, hop: HopState, command: c.Complete) -> RunRequired | None:
+    """The refusal of an outcome that may be sent twice: it must not end the next hop, which nobody has claimed."""
+    workflow = workflow_of(task)
+    before = (workflow.hop(name) for name in workflow.template.by_id[hop.id].depends_on)
+    done = next((one for one in before if one.agent == command.acting), None)
+    if command.hop is not None or done is None:
+        return None
+    return RunRequired(
+        f"{command.acting} has completed hop '{done.id}' of {task.id} and has not claimed the next one, '{hop.id}'",
+        f"the report of '{done.id}' is recorded; claim '{hop.id}' before you report on it",
+        Call("claim", {"task_id": task.id, "hop": hop.id, "agent": command.acting}),
+    )
 
 
 def current(workflow: Workflow) -> str:

@@ -23,12 +23,16 @@ _replace = msgspec.structs.replace
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it."""
+    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it.
+
+    With `keep` that run outlives the session.
+    """
 
     operation = "handoff_accept"
     reason: str | None = None
     estimated_completion: str | None = None
     secret_digest: str | None = None
+    keep: bool = False
     begin: bool = True
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
@@ -60,7 +64,9 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             return closed(handoff)
         if refusal := (None if handoff.outlives(task.status) else over(task)) or self._unable(records, handoff):
             return refusal
-        claim = ownership.claiming(task, handoff.to_agent, self.secret_digest) if self.begin else None
+        claim = None
+        if self.begin:
+            claim = ownership.claiming(task, handoff.to_agent, self.secret_digest, keep=self.keep)
         taken = ownership.taken(records, task, handoff, now, decide, claim)
         if isinstance(taken, AofError):
             return taken

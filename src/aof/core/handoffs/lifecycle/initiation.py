@@ -307,7 +307,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         if not self.proposal.segment_complete:
             return SegmentOpen(
                 f"{self.acting} has not marked its part of {task.id} as complete",
-                "report 100 percent first, or say so with the handoff: --segment-complete",
+                "report 100 percent first, or say with the handoff that the segment is complete",
                 Call("progress", {"task_id": task.id, "percent": _COMPLETE}),
             )
         mark = ReportProgress(

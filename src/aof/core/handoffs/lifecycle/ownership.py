@@ -103,9 +103,9 @@ def _routed(task: Task, agent: str) -> dict[str, Any]:
     )
 
 
-def claiming(task: Task, receiver: str, secret_digest: str | None) -> Claim:
+def claiming(task: Task, receiver: str, secret_digest: str | None, *, keep: bool) -> Claim:
     """The claim by which a receiver begins to run the task."""
-    return Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest)
+    return Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest, keep=keep)
 
 
 def taken(  # noqa: PLR0917 - all that a claim needs
