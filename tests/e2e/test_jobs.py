@@ -71,7 +71,9 @@ def test_killing_every_process_under_load_loses_no_task_timer_retry_or_handoff(t
         failing = fabric.create("Fails", agent="bob").task_id
         fabric.fail(failing, run=fabric.claim(failing, agent="bob").run_id)
         waiting = fabric.get(failing).retry
-    (root / "aof.toml").write_text((root / "aof.toml").read_text().replace("base = 3600", "base = 0.05"))
+    # A service that dies between a claim and the start of its worker leaves a lease that has to run out.
+    settings = (root / "aof.toml").read_text().replace("base = 3600", "base = 0.05").replace("ttl = 60", "ttl = 15")
+    (root / "aof.toml").write_text(settings)
     accepted: list[str] = []
     draw = random.Random(11)
     with open_fabric(root, actor="pm") as fabric:
