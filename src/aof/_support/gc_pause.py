@@ -9,11 +9,17 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Many records are made and none is part of a cycle, so looking for garbage among them is lost time."""
+    """Many records are made and none is part of a cycle, so looking for garbage among them is lost time.
+
+    Afterwards they count as old: otherwise the next record that is made would have all of them looked at as young ones.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collects:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
