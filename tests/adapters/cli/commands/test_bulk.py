@@ -49,3 +49,9 @@ def test_the_exit_code_says_that_some_were_refused(aof: Aof) -> None:
     assert aof("--json", "bulk", "edit", first, "--set-owner", "").data["changed"] == 1
     assert "owner" not in aof("--json", "show", first).data
     assert aof("--json", "bulk", "cancel").code == 2
+
+
+def test_a_report_counts_one_task_that_follows_as_one(aof: Aof) -> None:
+    aof("create", "Blocker")
+    aof("create", "Waits", "--dep", "001")
+    assert aof("bulk", "cancel", "001").out.endswith("1 changed, 0 unchanged, 0 refused; with them 1 other task\n")

@@ -45,7 +45,7 @@ def bulk(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("TASK", "OUTCOME", "STATUS", ""), rows, whole=True)
         also = sum(len(one.also) for one in report.items)
         said = f"{report.changed} {'would change' if report.dry_run else 'changed'}, {report.unchanged} unchanged"
-        more = f"; with them {also} other tasks" if also else ""
+        more = f"; with them {also} other {'task' if also == 1 else 'tasks'}" if also else ""
         screen.line(f"{said}, {report.refused} refused{more}")
 
     return Answer(report, text, 1 if report.refused else 0)
